@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from simperf.accuracy.baselines import ScalingBaselines, gradient_bytes
+from simperf.analysis.questions import COLLECTIVES, KERNELS, ONE_GPU, SCALING
 from simperf.results import Result
 from simperf.scenario import Scenario
 
 __all__ = ["COLLECTIVES", "KERNELS", "ONE_GPU", "QUESTIONS", "SCALING", "payload_of", "question_of"]
-
-ONE_GPU = "One GPU, from its data sheet"
-SCALING = "Scaling from a measured GPU"
-COLLECTIVES = "Collectives by size"
-KERNELS = "Kernels"
 
 #: in the order in which they are told
 QUESTIONS = (ONE_GPU, SCALING, COLLECTIVES, KERNELS)

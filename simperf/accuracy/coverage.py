@@ -1,0 +1,156 @@
+"""Grades of intervals: how many published figures they hold that nothing of them was made of.
+
+The interval of a figure is made of the errors of figures that share neither its family, nor, as is asked, its source or
+its GPU. It is scored by the interval score (T. Gneiting, A. E. Raftery, "Strictly proper scoring rules, prediction, and
+estimation", Journal of the American Statistical Association 102(477), 2007): its width, and 20 times what a figure
+outside lies beyond its end. Beside it stands one width for all figures of a question, as much above as below the
+prediction, made of the same errors.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean, median
+from typing import Literal
+
+from simperf.analysis.left_out import COVERAGE, LeftOutError, spread
+
+__all__ = ["CoverageGrade", "binomial_test", "grade_intervals", "interval_score", "pooled"]
+
+Label = Literal["family", "source", "gpu"]
+
+
+@dataclass(frozen=True, slots=True)
+class CoverageGrade:
+    """The intervals of a question's figures.
+
+    Parameters
+    ----------
+    question : str
+    points, held : int
+        Figures with an interval, and those that lie in theirs.
+    without : int
+        Figures of which too few others were left for an interval.
+    chance : float
+        That as unlikely a number is held or a less likely one, if each is with a chance of nine in ten [1].
+    width : float
+        Upper over lower end, median [1].
+    score, constant : float
+        Mean interval scores of these intervals, and of one width, as logarithms [1].
+    """
+
+    question: str
+    points: int
+    held: int
+    without: int
+    chance: float
+    width: float
+    score: float
+    constant: float
+
+    @property
+    def share(self) -> float:
+        """Of the figures that are held [1]."""
+        return self.held / self.points if self.points else math.nan
+
+
+def grade_intervals(question: str, errors: Sequence[LeftOutError], *, by: Label = "family") -> CoverageGrade:
+    """Grade the intervals of a question's figures, each without its family and what shares its `by`.
+
+    Parameters
+    ----------
+    question : str
+    errors : sequence of LeftOutError
+    by : {"family", "source", "gpu"}
+    """
+    held, without, widths, scores, constants = 0, 0, list[float](), list[float](), list[float]()
+    for label in dict.fromkeys(getattr(one, by) for one in errors):
+        out = [one for one in errors if getattr(one, by) == label]
+        families = {one.family for one in out}
+        rest = [one for one in errors if getattr(one, by) != label and one.family not in families]
+        groups = dict.fromkeys(one.group for one in out)
+        spreads = {group: spread(question, [one for one in rest if one.group == group]) for group in groups}
+        half = _half_width(rest)
+        for one in out:
+            found = spreads[one.group]
+            if found is None:
+                without += 1
+                continue
+            low, high = (math.log(end) for end in found.factors(one.difficulty))
+            held += low <= one.error <= high
+            widths.append(math.exp(high - low))
+            scores.append(interval_score(low, high, one.error))
+            constants.append(interval_score(-half, half, one.error))
+    points = len(scores)
+    mean = fmean(scores) if scores else math.nan
+    return CoverageGrade(
+        question,
+        points,
+        held,
+        without,
+        binomial_test(held, points),
+        median(widths) if widths else math.nan,
+        mean,
+        fmean(constants) if constants else math.nan,
+    )
+
+
+def pooled(grades: Sequence[CoverageGrade]) -> CoverageGrade:
+    """All figures of several questions together; scores are means over figures."""
+    points, held = sum(one.points for one in grades), sum(one.held for one in grades)
+    told = [one for one in grades if one.points]
+
+    def mean(values: Sequence[float]) -> float:
+        return math.fsum(v * one.points for v, one in zip(values, told, strict=True)) / points if points else math.nan
+
+    return CoverageGrade(
+        "pooled",
+        points,
+        held,
+        sum(one.without for one in grades),
+        binomial_test(held, points),
+        mean([one.width for one in told]),
+        mean([one.score for one in told]),
+        mean([one.constant for one in told]),
+    )
+
+
+def interval_score(low: float, high: float, value: float) -> float:
+    """Interval score of a 90 % interval.
+
+    Examples
+    --------
+    >>> interval_score(0.0, 1.0, 0.5), interval_score(0.0, 1.0, 1.5)
+    (1.0, 11.0)
+    """
+    beyond = max(0.0, low - value) + max(0.0, value - high)
+    return high - low + 2.0 / (1.0 - COVERAGE) * beyond
+
+
+def binomial_test(held: int, points: int, share: float = COVERAGE) -> float:
+    """Chance of a number that is as unlikely as `held` or less likely, of `points` draws with chance `share` each [1].
+
+    Examples
+    --------
+    >>> binomial_test(9, 10), round(binomial_test(0, 2), 9)
+    (1.0, 0.01)
+    """
+    if not points:
+        return math.nan
+    logs = [
+        math.lgamma(points + 1)
+        - math.lgamma(count + 1)
+        - math.lgamma(points - count + 1)
+        + count * math.log(share)
+        + (points - count) * math.log(1.0 - share)
+        for count in range(points + 1)
+    ]
+    return min(1.0, math.fsum(math.exp(log) for log in logs if log <= logs[held] + 1e-7))
+
+
+def _half_width(errors: Sequence[LeftOutError]) -> float:
+    """Half of the width that holds nine of ten new errors about 0, by its rank."""
+    sizes = sorted(abs(one.error) for one in errors)
+    return sizes[min(len(sizes) - 1, math.ceil(COVERAGE * (len(sizes) + 1)) - 1)] if sizes else math.nan

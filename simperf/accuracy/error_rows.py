@@ -1,0 +1,174 @@
+"""Errors of published figures as files of `simperf.analysis.left_out`, from which intervals of predictions are made.
+
+Each figure is predicted as the accuracy page predicts it, and a kernel as if nobody had measured its architecture. No
+figure counts that a constant was read off. Files hold errors and what figures share, not the figures.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from simperf.accuracy.cases import read_cases, source_of
+from simperf.accuracy.collectives import collective_errors
+from simperf.accuracy.fitted_constants import constants_behind
+from simperf.accuracy.kernel_tables import GPUS, added_time, by_operation, kernel_cases
+from simperf.accuracy.large_cases import read_large_cases
+from simperf.accuracy.leave_out.kernels import elsewhere, kernel_parts
+from simperf.accuracy.leave_out.measured_steps import measured_steps
+from simperf.accuracy.nccl_cases import cases_known, series_of
+from simperf.accuracy.validation import validation_rows
+from simperf.analysis.left_out import COLUMNS, LeftOutError, difficulty_of, launch_difficulty
+from simperf.analysis.questions import COLLECTIVES, KERNELS, ONE_GPU, PLANS, SCALING, STEP_METRICS, asked_by, size_class
+from simperf.cost import Roofline
+from simperf.hardware import Catalog, Machine
+from simperf.results import Result
+from simperf.run import Attempt, run, run_variants
+from simperf.scenario import Scenario, load_scenario, shipped_scenarios
+from simperf.scenario.load import change_scenario
+
+__all__ = ["ERRORS", "errors_text", "large_errors"]
+
+Errors = Iterator[LeftOutError]
+
+
+def scaling_errors(folder: str | os.PathLike[str]) -> Errors:
+    """Errors of figures of several GPUs that were given the speed of one, those of nearly linear scaling too."""
+    for name in _measured_scenarios():
+        scenario = load_scenario(name)
+        for attempt in run_variants(scenario, record=False):
+            if _question(attempt.scenario) == SCALING:
+                yield from _of_steps(scenario, attempt)
+
+
+def plan_errors(folder: str | os.PathLike[str]) -> Errors:
+    """Errors of the same figures where models are known by their layers, without the speed of one GPU."""
+    for name in _measured_scenarios():
+        scenario = load_scenario(name)
+        for variant in scenario.variants or (scenario,):
+            given = variant.parameters
+            if variant.program.name == "train" and given.get("model") and given.get("alone") and variant.measurements:
+                bare = replace(change_scenario(variant, {"program.alone": 0}), answer=None)
+                if _question(bare) == PLANS:
+                    result = run(bare, record=False, unused="tell")
+                    yield from _of_steps(scenario, Attempt(variant.name, variant, result, None))
+
+
+def one_gpu_errors(folder: str | os.PathLike[str]) -> Errors:
+    """Errors of training steps of one GPU."""
+    for step in measured_steps():
+        scenario = step.scenario
+        predicted = run(scenario, record=False).metrics["samples per second"].value
+        error = math.log(predicted / step.measured)
+        yield LeftOutError("", scenario.case, _publisher(scenario.source), step.part.name, 0.0, error)
+
+
+def collective_rows(folder: str | os.PathLike[str]) -> Errors:
+    """Errors of NCCL's collectives, by size."""
+    for case in read_cases(folder):
+        if case["id"] not in cases_known() or constants_behind(case["id"]):
+            continue
+        machines = {(series.name, series.label): tuner.machine for series, tuner in series_of(case)}
+        for one in collective_errors(case):
+            gpu = _gpu(machines[one.series, one.label])
+            error = math.log(one.measured / one.predicted)
+            yield LeftOutError(size_class(one.nbytes), case["id"], _publisher(source_of(case)), gpu, 0.0, error)
+
+
+def kernel_errors(folder: str | os.PathLike[str]) -> Errors:
+    """Errors of kernels, each as if nobody had measured a GPU of its architecture."""
+    cases, catalog = read_cases(folder), Catalog.load()
+    parts = kernel_parts(cases)
+    for case, gpu, every in kernel_cases(cases):
+        part = catalog.gpu(GPUS[gpu])
+        roofline = Roofline(part, efficiency=elsewhere(parts, part))
+        for rows in by_operation(every).values():
+            added = added_time(case, rows[0][1])
+            for _, op, time in rows:
+                error = math.log(time / (roofline.cost(op).time + added))
+                family = f"{case['id']} {part.name}"
+                yield LeftOutError("", family, _publisher(source_of(case)), part.name, 0.0, error)
+
+
+def large_errors(folder: str | os.PathLike[str], played: str | os.PathLike[str]) -> Errors:
+    """Errors of iterations of large models that were played before.
+
+    Parameters
+    ----------
+    folder : path
+        Measured data, with ``llm``.
+    played : path
+        A line of JSON a case: family, name, measured and predicted time [s].
+    """
+    cases = {(one.family, one.name): one for one in read_large_cases(Path(folder) / "llm")[0]}
+    for line in Path(played).read_text("utf-8").splitlines():
+        row = json.loads(line)
+        case = cases.get((row["family"], row["name"]))
+        if case is not None and row.get("predicted"):
+            gpu, how = case.machine.gpu.name, case.layout
+            turns = how.batch / (how.microbatch * how.layout.dp) * case.model.layers / how.layout.pp
+            error = math.log(row["measured"] / row["predicted"])
+            difficulty = launch_difficulty(row["predicted"] / turns)
+            yield LeftOutError("", f"{case.family} {gpu}", case.family, gpu, difficulty, error)
+
+
+#: how each question's errors are made of a folder of measured data; those of large models take hours
+ERRORS: Mapping[str, Callable[[str | os.PathLike[str]], Errors]] = {
+    ONE_GPU: one_gpu_errors,
+    SCALING: scaling_errors,
+    PLANS: plan_errors,
+    COLLECTIVES: collective_rows,
+    KERNELS: kernel_errors,
+}
+
+
+def errors_text(errors: Iterable[LeftOutError]) -> str:
+    """The file of a question's errors: comma-separated, with a header; errors to four digits."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for one in errors:
+        writer.writerow((one.group, one.family, one.source, one.gpu, f"{one.difficulty:.4f}", f"{one.error:.4f}"))
+    return text.getvalue()
+
+
+def _measured_scenarios() -> Sequence[str]:
+    return [name for name in shipped_scenarios() if name.startswith("measured/")]
+
+
+def _question(scenario: Scenario) -> str:
+    gpus = len(scenario.machine.gpus) if scenario.machine is not None else 0
+    return asked_by(scenario.program.name, scenario.parameters, gpus=gpus).question
+
+
+def _of_steps(scenario: Scenario, attempt: Attempt) -> Errors:
+    """Errors of an attempt's figures that are as far off as the time of its steps."""
+    result, machine = attempt.result, attempt.scenario.machine
+    for row in validation_rows(scenario, [attempt]):
+        name = row.quantity.removeprefix("metrics.")
+        if result is None or machine is None or row.kind == "fitted" or name not in STEP_METRICS:
+            continue
+        missed = -math.log1p(row.error) if row.unit == "s" else math.log1p(row.error)
+        difficulty = difficulty_of(SCALING, _values(result))
+        yield LeftOutError("", row.case, _publisher(row.source), _gpu(machine), difficulty, missed)
+
+
+def _values(result: Result) -> dict[str, float]:
+    return {name: metric.value for name, metric in result.metrics.items()}
+
+
+def _gpu(machine: Machine) -> str:
+    """The GPU of a machine, by its name in the catalogue."""
+    return str(machine.nodes[machine.gpus[0]].part.name) if machine.gpus else ""  # type: ignore[union-attr]
+
+
+def _publisher(source: str) -> str:
+    """Who published a figure: the repository or the page, without the file."""
+    return re.split(r",| at |#", source)[0].strip()

@@ -1,0 +1,265 @@
+"""90 % intervals of predictions, from the errors of published figures that were left out.
+
+A published figure was measured once, on constants of one machine, by a program that the model knows in part. Its error
+has everything that a prediction can be missed by: constants, spread from run to run, and what the model leaves out. So
+the errors of figures that a prediction has not seen are what a new prediction of the same kind may be missed by.
+
+The interval is a conformal one (V. Vovk, A. Gammerman, G. Shafer, *Algorithmic Learning in a Random World*, 2005): the
+outer quantiles of the signed errors, in logarithms of measured over predicted time. Two things are added.
+
+*Difficulty* (H. Papadopoulos, A. Gammerman, V. Vovk, "Normalized nonconformity measures for regression conformal
+prediction", 2008): each error is divided by ``1 + difficulty / base``, and the quantiles are multiplied by that of the
+prediction. Difficulty comes from the prediction itself: what a run loses against linear scaling, so that one that
+hardly communicates has a narrow interval, and of large models how short a layer is beside the host's time for it.
+
+*Families*: figures of one source and machine are missed alike, so that a new family is held less often than a new
+figure. The quantiles are taken so far out that nine of ten figures are held while their family is left out, each family
+in turn.
+
+Where runs are missed to one side (`SKEWED`), each end has its quantile. Elsewhere the bias of one source says little of
+the next one's, and the interval reaches as far below the prediction as above it.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from simperf.analysis.questions import COLLECTIVES, KERNELS, LARGE, ONE_GPU, PLANS, SCALING
+
+__all__ = [
+    "BASES",
+    "COLUMNS",
+    "COVERAGE",
+    "DATA",
+    "SKEWED",
+    "LeftOutError",
+    "SpreadOfErrors",
+    "difficulty_of",
+    "error_file",
+    "launch_difficulty",
+    "read_errors",
+    "spread",
+    "spread_of_errors",
+]
+
+#: questions whose runs take longer than predicted far more often than they take less
+SKEWED = (SCALING, COLLECTIVES, LARGE)
+#: share of new figures that an interval holds [1]
+COVERAGE = 0.9
+#: the outer quantiles that are tried, as the share between them [1]
+_LEVELS = tuple(0.8 + 0.005 * step for step in range(40))
+#: families, and figures, that are too few to say something of a new one
+_FEWEST_FAMILIES, _FEWEST = 5, 20
+
+#: least time that a host needs for a layer of a transformer, forward and backward [s]
+_HOST = 1e-3
+
+DATA = Path(__file__).parent / "data"
+COLUMNS = ("group", "family", "source", "gpu", "difficulty", "error")
+#: difficulty at which the spread is twice that of a run without any, by question [1]; the others have one spread
+BASES = {SCALING: 0.1, LARGE: 0.25}
+_FILES = {
+    ONE_GPU: "one_gpu",
+    SCALING: "scaling",
+    PLANS: "plans",
+    COLLECTIVES: "collectives",
+    KERNELS: "kernels",
+    LARGE: "large",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOutError:
+    """The error of one published figure.
+
+    Parameters
+    ----------
+    group : str
+        Which figures of its question are like it.
+    family, source, gpu : str
+        What it shares with others: its case, where it was published, and the GPU.
+    difficulty : float
+        Share of the rate of linear scaling that is predicted to be lost, as a logarithm [1]; 0 where it plays no part.
+    error : float
+        Logarithm of measured over predicted time [1].
+    """
+
+    group: str
+    family: str
+    source: str
+    gpu: str
+    difficulty: float
+    error: float
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadOfErrors:
+    """Outer quantiles of what figures are missed by.
+
+    Parameters
+    ----------
+    low, high : float
+        Of the logarithm of measured over predicted time, at a scale of 1 [1].
+    base : float
+        The scale without difficulty [1]; infinite where difficulty plays no part.
+    figures, families, sources : int
+        That they were taken from.
+    """
+
+    low: float
+    high: float
+    base: float
+    figures: int
+    families: int
+    sources: int
+
+    def factors(self, difficulty: float = 0.0) -> tuple[float, float]:
+        """What the predicted time is multiplied by at both ends of the interval of the measured one [1].
+
+        Examples
+        --------
+        >>> spread = SpreadOfErrors(-0.1, 0.2, 0.1, 40, 8, 3)
+        >>> [round(end, 3) for end in spread.factors()], [round(end, 3) for end in spread.factors(0.1)]
+        ([0.905, 1.221], [0.819, 1.492])
+        """
+        scale = _scale(self.base, difficulty)
+        return math.exp(self.low * scale), math.exp(self.high * scale)
+
+
+def _scale(base: float, difficulty: float) -> float:
+    return 1.0 + max(0.0, difficulty) / base
+
+
+def difficulty_of(question: str, metrics: Mapping[str, float]) -> float:
+    """Difficulty of a prediction: what it loses against linear scaling, as a logarithm [1]; 0 where it plays no part.
+
+    Parameters
+    ----------
+    question : str
+    metrics : mapping of str to float
+        Of its result.
+
+    Examples
+    --------
+    >>> round(difficulty_of(SCALING, {"scaling efficiency": 0.5}), 3), difficulty_of(SCALING, {})
+    (0.693, 0.0)
+    """
+    efficiency = metrics.get("scaling efficiency", 1.0)
+    return max(0.0, -math.log(efficiency)) if question == SCALING and efficiency > 0 else 0.0
+
+
+def launch_difficulty(layer: float) -> float:
+    """Difficulty of a large model's step: the least time that a host needs for a layer, over that of the layer [1].
+
+    Parameters
+    ----------
+    layer : float
+        Predicted time of a layer and micro-batch, forward and backward [s].
+
+    Notes
+    -----
+    The least time is 1 ms: about 70 launches a pass by a process of Python (`simperf/hardware/data/frontend`).
+
+    Examples
+    --------
+    >>> launch_difficulty(0.01)
+    0.1
+    """
+    return _HOST / layer
+
+
+def error_file(question: str) -> Path:
+    """The file of a question's errors."""
+    return DATA / f"{_FILES[question]}.csv"
+
+
+@lru_cache(maxsize=16)
+def read_errors(question: str) -> tuple[LeftOutError, ...]:
+    """Errors of a question's published figures; none where there is no file."""
+    path = error_file(question)
+    if not path.exists():
+        return ()
+    with path.open(encoding="utf-8", newline="") as file:
+        return tuple(
+            LeftOutError(row[0], row[1], row[2], row[3], float(row[4]), float(row[5]))
+            for row in list(csv.reader(file))[1:]
+        )
+
+
+@lru_cache(maxsize=64)
+def spread_of_errors(question: str, group: str = "", *, without: str = "") -> SpreadOfErrors | None:
+    """The spread of the errors of a question's figures; None where they are too few.
+
+    Parameters
+    ----------
+    question : str
+        One of `simperf.analysis.questions`.
+    group : str
+        Figures of one group alone.
+    without : str
+        A family of which nothing is taken, such as the case that is predicted.
+    """
+    return spread(question, [one for one in read_errors(question) if one.group == group and one.family != without])
+
+
+def spread(question: str, errors: Collection[LeftOutError]) -> SpreadOfErrors | None:
+    """The spread of errors, with quantiles so far out that nine of ten are held while their family is left out.
+
+    Parameters
+    ----------
+    question : str
+    errors : collection of LeftOutError
+
+    Returns
+    -------
+    SpreadOfErrors or None
+        None of fewer than 20 figures or 5 families.
+    """
+    base = BASES.get(question, math.inf)
+    families: dict[str, list[float]] = {}
+    for one in errors:
+        families.setdefault(one.family, []).append(one.error / _scale(base, one.difficulty))
+    if len(errors) < _FEWEST or len(families) < _FEWEST_FAMILIES:
+        return None
+    ends = _outer if question in SKEWED else _equal
+    every = sorted(value for known in families.values() for value in known)
+    low, high = ends(every, _level(ends, every, families.values()))
+    return SpreadOfErrors(low, high, base, len(errors), len(families), len({one.source for one in errors}))
+
+
+_Ends = Callable[[Sequence[float], float], tuple[float, float]]
+
+
+def _level(ends: _Ends, every: Sequence[float], families: Iterable[Sequence[float]]) -> float:
+    """The least of `_LEVELS` at which nine of ten figures are held while their family is left out."""
+    held = [0] * len(_LEVELS)
+    for own in map(sorted, families):
+        others = list(every)
+        for value in own:
+            del others[bisect_left(others, value)]
+        for place, level in enumerate(_LEVELS):
+            low, high = ends(others, level)
+            held[place] += bisect_right(own, high) - bisect_left(own, low)
+    enough = COVERAGE * len(every)
+    return next((level for level, count in zip(_LEVELS, held, strict=True) if count >= enough), _LEVELS[-1])
+
+
+def _outer(ordered: Sequence[float], level: float) -> tuple[float, float]:
+    """Quantiles that hold `level` of one more value of the same distribution [1], by its rank among all."""
+    tail, count = (1.0 - level) / 2, len(ordered)
+    low = math.floor(tail * (count + 1)) - 1
+    high = math.ceil((1.0 - tail) * (count + 1)) - 1
+    return ordered[max(0, low)], ordered[min(count - 1, high)]
+
+
+def _equal(ordered: Sequence[float], level: float) -> tuple[float, float]:
+    """The same, as far below 0 as above it."""
+    sizes = sorted(map(abs, ordered))
+    half = sizes[min(len(sizes) - 1, math.ceil(level * (len(sizes) + 1)) - 1)]
+    return -half, half

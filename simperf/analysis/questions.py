@@ -1,0 +1,120 @@
+"""Questions of a planner that published figures answer, and the one that a run answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = [
+    "COLLECTIVES",
+    "KERNELS",
+    "LARGE",
+    "ONE_GPU",
+    "PLANS",
+    "SCALING",
+    "SIZE_CLASSES",
+    "STEP_METRICS",
+    "RunQuestion",
+    "asked_by",
+    "size_class",
+]
+
+ONE_GPU = "One GPU, from its data sheet"
+SCALING = "Scaling from a measured GPU"
+PLANS = "Several GPUs, from their data sheets"
+COLLECTIVES = "Collectives by size"
+KERNELS = "Kernels"
+LARGE = "Large models"
+
+#: payloads up to which latency, and from which bandwidth makes the time of a collective [B]
+_SMALL, _BIG = 1 << 13, 1 << 26
+SIZE_CLASSES = ("8 KiB and below", "between", "64 MiB and above")
+
+#: programs whose runs have published figures of training
+_TRAINING = ("train", "parameter-server", "servers-or-ring", "recommender")
+#: metrics of a run of training that a figure was published of; all are as far off as the time of a step
+STEP_METRICS = ("samples per second", "time per step", "time per epoch")
+
+
+@dataclass(frozen=True, slots=True)
+class RunQuestion:
+    """A question that a run answers.
+
+    Parameters
+    ----------
+    question : str
+        One of this module's; empty if published figures say nothing of runs like it.
+    group : str
+        Which of the question's figures are like it; empty if the question has one group.
+    metrics : tuple of str
+        Numbers of the run that the figures are of: ``"time"``, or names of metrics.
+    why_not : str
+        Why figures say nothing of it; empty if they do.
+    """
+
+    question: str = ""
+    group: str = ""
+    metrics: tuple[str, ...] = ()
+    why_not: str = ""
+
+
+def size_class(nbytes: float) -> str:
+    """The class of a collective's payload [B], one of `SIZE_CLASSES`.
+
+    Examples
+    --------
+    >>> size_class(4096), size_class(1e6), size_class(1e9)
+    ('8 KiB and below', 'between', '64 MiB and above')
+    """
+    return SIZE_CLASSES[0 if nbytes <= _SMALL else 1 if nbytes < _BIG else 2]
+
+
+def asked_by(program: str, parameters: Mapping[str, Any], *, gpus: int, calibrated: bool = False) -> RunQuestion:
+    """The question that a run answers, by its program and what it was given.
+
+    Parameters
+    ----------
+    program : str
+    parameters : mapping
+        Of the program, in SI units.
+    gpus : int
+        GPUs of the machine.
+    calibrated : bool
+        Whether constants of a profile stand for the catalogue's.
+
+    Examples
+    --------
+    >>> asked_by("train", {"model": "resnet50", "alone": 400.0}, gpus=8).question
+    'Scaling from a measured GPU'
+    >>> asked_by("async-chain", {}, gpus=1).why_not
+    'no figures are published of runs like those of async-chain'
+    """
+    if calibrated:
+        return RunQuestion(why_not="published figures were predicted without a profile; --samples draws its constants")
+    if program == "all-reduce":
+        return _collective(parameters)
+    if program == "operations":
+        return RunQuestion(KERNELS, metrics=("time",))
+    if program not in _TRAINING:
+        return RunQuestion(why_not=f"no figures are published of runs like those of {program}")
+    number = int(parameters.get("gpus") or 0) or gpus
+    if parameters.get("strategy") == "model-parallel" or parameters.get("layout"):
+        return RunQuestion(LARGE, metrics=STEP_METRICS)
+    if parameters.get("alone"):
+        if number == 1 and program == "train":
+            return RunQuestion(why_not="the speed of one GPU is what was given")
+        return RunQuestion(SCALING, metrics=STEP_METRICS)
+    if not parameters.get("model"):
+        return RunQuestion(why_not="layers in round numbers are no model that was measured")
+    return RunQuestion(ONE_GPU if number == 1 else PLANS, metrics=STEP_METRICS)
+
+
+def _collective(given: Mapping[str, Any]) -> RunQuestion:
+    """The question of an all-reduce: NCCL's, alone on its links."""
+    algorithm = str(given.get("algorithm") or "nccl")
+    if not algorithm.startswith("nccl"):
+        return RunQuestion(why_not=f"published collectives are those of NCCL, not of an idealised {algorithm}")
+    if given.get("background") or int(given.get("together") or 1) > 1:
+        return RunQuestion(why_not="published collectives have their links to themselves")
+    return RunQuestion(COLLECTIVES, size_class(float(given["nbytes"])), ("time", "algbw", "busbw"))

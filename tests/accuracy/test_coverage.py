@@ -1,0 +1,53 @@
+"""Grades of intervals: scores and tests in closed form, and nothing of a figure in its own interval."""
+
+import math
+
+import pytest
+
+from simperf.accuracy.coverage import binomial_test, grade_intervals, interval_score, pooled
+from simperf.analysis.left_out import LeftOutError
+from simperf.analysis.questions import COLLECTIVES, KERNELS
+
+
+def figure(error, family, *, source="s", gpu="g", group=""):
+    return LeftOutError(group, family, source, gpu, 0.0, error)
+
+
+def test_the_exact_test_adds_up_what_is_as_unlikely():
+    assert binomial_test(9, 10) == pytest.approx(1.0)
+    assert binomial_test(10, 10) == pytest.approx(1 - 0.9**9)  # all but nine of ten, the likeliest
+    assert binomial_test(45, 50) > 0.9
+    assert binomial_test(61, 101) < 1e-12
+    assert math.isnan(binomial_test(0, 0))
+
+
+def test_the_score_is_the_width_and_twenty_times_what_lies_beyond():
+    assert interval_score(-1.0, 1.0, 0.0) == 2.0
+    assert interval_score(-1.0, 1.0, 1.25) == pytest.approx(7.0)
+    assert interval_score(-1.0, 1.0, -1.25) == pytest.approx(7.0)
+
+
+def test_a_figure_far_off_is_outside_its_own_interval():
+    rows = [figure(0.01 * (index % 7 - 3), f"f{index % 10}") for index in range(200)] + [figure(5.0, "other")]
+    found = grade_intervals(KERNELS, rows)
+    assert found.points == 201
+    assert found.held <= 200
+    assert found.width < math.exp(0.1)
+
+
+def test_what_shares_a_source_is_left_out_with_it():
+    rows = [figure(0.01 * (index % 9 - 4), f"f{index % 10}", source="a") for index in range(100)]
+    rows += [figure(1.0, f"g{index % 10}", source="b") for index in range(100)]
+    assert grade_intervals(KERNELS, rows, by="family").share > 0.85
+    apart = grade_intervals(KERNELS, rows, by="source")
+    assert apart.held == 100  # those of b with a's width are not, those of a with b's are
+    assert apart.without == 0
+
+
+def test_groups_of_few_figures_have_no_interval_and_are_counted():
+    rows = [figure(0.01 * (index % 9), f"f{index % 10}", group="many") for index in range(100)]
+    rows += [figure(0.0, f"f{index}", group="few") for index in range(6)]
+    found = grade_intervals(COLLECTIVES, rows)
+    assert (found.points, found.without) == (100, 6)
+    assert pooled([found, found]).points == 200
+    assert pooled([found, found]).score == pytest.approx(found.score)
