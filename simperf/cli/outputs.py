@@ -78,10 +78,8 @@ def verify_outputs(
     named = [(option, path) for option, path, _ in outputs if path is not None and not is_special(path)]
     for index, (option, path) in enumerate(named):
         twin = next((other for other, one in named[:index] if one.absolute() == path.absolute()), "")
-        if twin:
-            problems.append(Problem(f"{twin} writes the same file", file=option, key=str(path)))
-        elif any(Path(one).absolute() == path.absolute() for one in reads):
-            message = "the command reads the same file"
+        if twin or any(Path(one).absolute() == path.absolute() for one in reads):
+            message = f"{twin or 'the command'} {'writes' if twin else 'reads'} the same file"
             problems.append(Problem(message, file=option, key=str(path), expected="another name"))
     if folder is not None and folder.exists() and not folder.is_dir():
         problems.append(Problem("this is a file, a folder is expected", file="--plots", key=str(folder)))

@@ -97,7 +97,9 @@ def make(
     from simperf.workload import zoo_source
 
     if not folder.is_dir():
-        raise InputError(Problem("there is no such folder", file="--to", key=str(folder)))
+        raise InputError(
+            Problem("there is no such folder", file="--to", key=str(folder), expected="a folder that there is")
+        )
     for name in names or zoo_source.ENTRIES:
         for path in zoo_source.make([name], folder):
             note(f"wrote {path}")

@@ -234,7 +234,8 @@ def place(
         named = dict.fromkeys(helpers if sites == first else sites + helpers)  # a million GPUs are not asked for
         missing = [name for name in named if name not in machine.nodes]
         if missing:
-            raise InputError([Problem("the machine has no such node", key="ranks", value=name) for name in missing])
+            expected, message = "nodes of the machine", "the machine has no such node"
+            raise InputError([Problem(message, key="ranks", value=name, expected=expected) for name in missing])
         found = known[sites + helpers] = Placement(machine, sites + helpers)
         if len(known) > MOST_KEPT:
             del known[next(iter(known))]

@@ -53,7 +53,9 @@ class TokenBucket:
         self, network: FlowNetwork, resource: str, *, rate: float, burst: float, peak: float = math.inf
     ) -> None:
         if not (0.0 < rate < math.inf and 0.0 <= burst < math.inf and peak >= rate):
-            raise ProgramError(f"token bucket of {resource!r}: rate {rate}, burst {burst}, peak {peak} make no sense")
+            right = "a rate above 0, a burst of 0 or more, both finite, and a peak of at least the rate"
+            told = f"token bucket of {resource!r}: rate {rate}, burst {burst}, peak {peak}"
+            raise ProgramError(f"{told}; {right} are expected")
         self.network, self.resource = network, resource
         self.rate, self.burst, self.peak = rate, burst, peak
         self._tokens = burst
@@ -73,7 +75,8 @@ class TokenBucket:
     def set_rate(self, rate: float) -> None:
         """Let tokens come in at another rate from now on [B/s]; those that are there stay."""
         if not 0.0 < rate <= self.peak:
-            raise ProgramError(f"token bucket of {self.resource!r}: rate {rate} makes no sense")
+            told = f"token bucket of {self.resource!r}: rate {rate}"
+            raise ProgramError(f"{told}; above 0 and at most its peak, {self.peak}, is expected")
         self._tokens, self._since = self.tokens, self.network.env.now
         self.rate = rate
         if not self._open:

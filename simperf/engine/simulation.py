@@ -134,7 +134,7 @@ class Simulation:
             if self.machine is not None:
                 node = self.machine.nodes.get(name)
                 if node is None:
-                    raise ProgramError(f"the machine has no host {name!r}")
+                    raise ProgramError(f"the machine has no host {name!r}{nearest(name, self.machine.ids('cpu'))}")
                 cores = self.machine.cores(name)
             self.hosts[name] = Host(self.env, name, cores, share=self._cores)
         return self.hosts[name]

@@ -319,7 +319,7 @@ class ProcessGroup:
         """
         member = self._by_node.get(device.name)
         if member is None:
-            raise ProgramError(f"{device.name} is not in the group of {_some(self.nodes)}")
+            raise ProgramError(f"{device.name} is not in the group of {_some(self.nodes)}: one of these is expected")
         return member
 
     def collective(self, member: Member, name: str, nbytes: float) -> Work:

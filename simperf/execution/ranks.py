@@ -95,7 +95,7 @@ def _node(workers: Sequence[str], rank: int | str | Device) -> str:
     if isinstance(rank, bool) or not isinstance(rank, int):
         raise ProgramError(f"{rank!r} is no rank: a number, a node or a device is expected")
     if not 0 <= rank < len(workers):
-        raise ProgramError(f"the machine has no rank {rank}: it has {len(workers)} devices (from rank 0)")
+        raise ProgramError(f"the machine has no rank {rank}: one of 0 to {len(workers) - 1} is expected")
     return workers[rank]
 
 

@@ -166,7 +166,7 @@ def wait(
         What the timeline calls the wait.
     """
     if place is None and stream is not None:
-        raise ProgramError(f"stream {stream!r} is to wait, but its device is not given")
+        raise ProgramError(f"stream {stream!r} is to wait, but its device is not given: give place = m.gpu()")
     return _Wait(event, None if place is None else _stream(place, stream), why)
 
 

@@ -266,7 +266,7 @@ class Machine:
                     arrive = self.edges[f"{down.port.switch}>{two.name}/{down.port.local}"]
                     edges += [arrive, *self._lift(two, down.inside)]
                 return tuple(edges)
-        raise MachineError(f"there is no route from {src} to {dst} in {self.name}")
+        raise MachineError(f"there is no route from {src} to {dst} in {self.name}: links that join them are expected")
 
     def _route(self, src: str, dst: str, edges: tuple[Edge, ...]) -> Route:
         used = {edge.resource: edge.bandwidth for edge in edges}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from simperf.errors import DeviceMemoryError
+from simperf.errors import DeviceMemoryError, Problem
 from simperf.units import format_quantity
 
 __all__ = ["MemoryPool"]
@@ -69,11 +69,12 @@ held by what is in flight or resident
         held = self.held + nbytes
         if held > self.capacity:
             when = "" if at is None else f" at {format_quantity(at, 's')}"
-            raise DeviceMemoryError(
+            message = (
                 f"{self.name} is out of memory{when}: {what!r} asks for "
                 f"{format_quantity(nbytes, 'B')}, {format_quantity(self.held, 'B')} of "
                 f"{format_quantity(self.capacity, 'B')} are held by what is in flight or resident"
             )
+            raise DeviceMemoryError(Problem(message, expected="less at a time, or a device with more memory"))
         self.held = held
         if held > self.peak:
             self.peak = held

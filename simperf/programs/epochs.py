@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from simperf.engine.kernel import Kernel
-from simperf.engine.storage import Disk
-from simperf.errors import InputError, Problem, ProgramError
+from simperf.errors import InputError, Problem
 from simperf.execution import Program, copy, launch, record, synchronize, wait
+from simperf.execution.drives import find_disk
 from simperf.execution.session import Session
 from simperf.programs.parameters import Unless
 from simperf.programs.registry import program
@@ -149,15 +149,12 @@ def checkpointed_training(
     disk : str
         storage node that the checkpoint goes to
     """
-    if steps < 1 or not 1 <= every <= steps:
-        raise ProgramError(
-            f"one step or more, and a checkpoint every 1 to {steps} steps, are expected; every is {every}"
-        )
-    node = m.machine.nodes.get(disk)
-    if node is None or node.kind != "storage":
-        raise ProgramError(f"the machine has no disk {disk!r}; it has {', '.join(m.machine.ids('storage')) or 'none'}")
-    simulation, gpu = m.simulation, m.gpu()
-    drive = Disk(simulation.env, disk, node.part, rng=m.rng(disk), recorder=simulation.recorder)
+    if steps < 1:
+        raise InputError(Problem("one step or more is expected", key="steps", value=str(steps)))
+    if not 1 <= every <= steps:
+        expected = f"1 to {steps}, the steps of the run"
+        raise InputError(Problem("no such step has a checkpoint", key="every", value=str(every), expected=expected))
+    drive, gpu = find_disk(m, disk), m.gpu()
     kernel, writing, stopped, saved = Kernel("step", step, launch=0.0, result=0.0), None, 0.0, 0
 
     def write() -> Program:

@@ -12,9 +12,10 @@ from typing import Any, Literal
 
 import simpy
 
-from simperf.engine.storage import Disk, Dram
+from simperf.engine.storage import Dram
 from simperf.errors import ProgramError
 from simperf.execution import Program, wait
+from simperf.execution.drives import find_disk
 from simperf.execution.session import Session
 from simperf.programs.parameters import Count
 from simperf.programs.registry import program
@@ -127,11 +128,7 @@ def disk_reads(
     write : bool
         write instead of read
     """
-    node = m.machine.nodes.get(disk) if disk in m.machine.nodes else None
-    if node is None or node.kind != "storage":
-        raise ProgramError(f"the machine has no disk {disk!r}; it has {', '.join(m.machine.ids('storage')) or 'none'}")
-    env = m.simulation.env
-    drive = Disk(env, disk, node.part, rng=m.rng(disk), worst=worst, recorder=m.simulation.recorder)
+    env, drive = m.simulation.env, find_disk(m, disk, worst=worst)
     serve = drive.write if write else drive.read
 
     def requests(count: int) -> Program:

@@ -73,7 +73,8 @@ def all_reduce(
     there = m.machine.workers
     nodes = there[: gpus or None]
     if gpus > len(there):
-        raise ProgramError(f"gpus is {gpus}, but the machine has {len(there)}")
+        expected = f"at most {len(there)}, or 0 for all"
+        raise InputError(Problem(f"the machine has {len(there)}", key="gpus", value=str(gpus), expected=expected))
     algorithm = find_algorithm("all-reduce", algorithm) if algorithm else default_algorithm(m.machine, nodes)
     if algorithm in NCCL and servers:
         message = "NCCL has no servers"

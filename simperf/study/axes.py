@@ -167,7 +167,9 @@ def make_axes(vary: Mapping[str, Any] | Sequence[str]) -> list[Axis]:
             problems += error.problems
     keys = [axis.key for axis in axes]
     problems += [
-        Problem("this key is varied twice", file=OPTION, key=key) for key in dict.fromkeys(keys) if keys.count(key) > 1
+        Problem("this key is varied twice", file=OPTION, key=key, expected="all its values in one range")
+        for key in dict.fromkeys(keys)
+        if keys.count(key) > 1
     ]
     if problems:
         raise InputError(problems)

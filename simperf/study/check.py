@@ -73,7 +73,10 @@ def check_file(
     path = find_scenario(name)
     missing = [folder for folder in folders if not folder.is_dir()]
     if missing:
-        raise InputError([Problem("no such folder", file="--folder", value=str(folder)) for folder in missing])
+        expected = "a folder that there is"
+        raise InputError(
+            [Problem("no such folder", file="--folder", value=str(one), expected=expected) for one in missing]
+        )
     what = _what(path)
     if what in _PARTS:
         return FileCheck(True, (f"ok  {name}: {_PARTS[what](path, folders)}",))

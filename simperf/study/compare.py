@@ -86,7 +86,8 @@ def refuse_excess(scenarios: Sequence[Scenario], *, samples: int = 0) -> None:
     if samples and events:
         refuse_total(len(events) * (1 + samples), math.fsum(events) / len(events))
     if len(events) > 1:
-        refuse_kept(events, MOST_EVENTS)
+        files = ", ".join(dict.fromkeys(one.path for one in scenarios if one.path))
+        refuse_kept(events, MOST_EVENTS, file=files)
 
 
 @dataclass(frozen=True)

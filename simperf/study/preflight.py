@@ -84,7 +84,7 @@ def refuse_runs(points: int, samples: int, *, force: bool = False, key: str = "r
         raise InputError(Problem(message, file="--samples", expected=expected))
 
 
-def refuse_kept(events: Sequence[float], most: float) -> None:
+def refuse_kept(events: Sequence[float], most: float, *, file: str = "") -> None:
     """Refuse runs whose timelines, which are kept together, have more events than one run may have.
 
     Parameters
@@ -93,6 +93,8 @@ def refuse_kept(events: Sequence[float], most: float) -> None:
         Of each run whose scenario has no ``run.force``, about.
     most : float
         Events.
+    file : str
+        Where the runs come from.
 
     Raises
     ------
@@ -104,7 +106,7 @@ def refuse_kept(events: Sequence[float], most: float) -> None:
         told = f"{len(events):,} runs would play about {total:.3g} events"
         message = f"{told}, and timelines of more than {most:.3g} are not kept at once"
         expected = "fewer runs, or shorter ones; simperf sweep --fast, which keeps none; or --force (run.force = true)"
-        raise InputError(Problem(message, file="compare", expected=expected))
+        raise InputError(Problem(message, file=file, expected=expected))
 
 
 def refuse_total(runs: int, events: float, *, force: bool = False, option: str = "--samples") -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Mapping
 from typing import Annotated, Any, cast
 
@@ -19,6 +20,9 @@ from simperf.study.journal import LONGEST_ROW, canonical
 __all__ = ["read_row", "row_problem"]
 
 _TOLERANCE = 1e-9  # of a time beside its floor [1]
+
+#: names of resources, those of nodes in front; none, where nothing is busy
+_RESOURCE = re.compile(r"\w|$")
 
 _Finite = Annotated[StrictInt | StrictFloat, Field(allow_inf_nan=False)]
 _Time = Annotated[float, Field(strict=True, ge=0.0, allow_inf_nan=False)]
@@ -98,6 +102,8 @@ def _result_problem(row: Mapping[str, Any], samples: int, needs: Collection[str]
     """What is wrong with the regime and the numbers of a point that gave a result."""
     if row["regime"] not in ("", *REGIMES):
         return f"regime: one of {', '.join(REGIMES)} is expected"
+    if not _RESOURCE.match(row["limited_by"]):
+        return "limited_by: the name of a resource is expected"
     if row["time"] < row["floor"] * (1.0 - _TOLERANCE):
         return "time: below its floor"
     if ("draws" in row) != bool(samples) or len(row.get("draws", ())) not in (0, samples):

@@ -97,7 +97,7 @@ def _folder() -> Path:
     for folder in (package / "_shipped" / "lessons", package.parent / "docs" / "lessons"):
         if folder.is_dir():
             return folder
-    raise SimperfError("this installation has no lessons")
+    raise SimperfError("this installation has no lessons: one from a wheel, or from a checkout, is expected")
 
 
 def lessons() -> dict[str, Path]:

@@ -21,6 +21,7 @@ from simperf.engine.device import Device, Stream
 from simperf.engine.storage import Disk
 from simperf.errors import InputError, Problem
 from simperf.execution import Program, compute, copy, record, wait
+from simperf.execution.drives import find_disk
 from simperf.execution.session import Session
 from simperf.training.jitter import Constant, Distribution, stream
 from simperf.units import Bytes, Seconds
@@ -192,10 +193,4 @@ def open_disk(m: Session, name: str) -> Disk | None:
     InputError
         The machine has no such disk.
     """
-    if not name:
-        return None
-    node = m.machine.nodes.get(name)
-    if node is None or node.kind != "storage":
-        there = ", ".join(m.machine.ids("storage")) or "a machine that has one"
-        raise InputError(Problem(f"the machine has no disk {name!r}", key="disk", value=name, expected=there))
-    return Disk(m.simulation.env, name, node.part, rng=m.rng(name), recorder=m.simulation.recorder)
+    return find_disk(m, name) if name else None

@@ -96,5 +96,7 @@ def largest_batch(model: TracedStep, capacity: float, *, precision: str = "fp32"
 
     found = most_samples(need, capacity, most=MOST)
     if found == MOST:
-        raise InputError(Problem("needs no more memory for more samples", key=model.name))
+        raise InputError(
+            Problem("needs no more memory for more samples", key=model.name, expected="a model with activations")
+        )
     return found

@@ -72,7 +72,7 @@ RUN = {
     "graph-cycle": (1, "program", "cycle"),
     "folder-missing": (3, "machine.folder", "no such folder", "no-such-folder"),
     "operation-unknown": (6, "program.ops[0].op", "'matmull'", "did you mean 'matmul'"),
-    "too-few-gpus": (4, "program", "gpus is 9", "has 4"),
+    "too-few-gpus": (7, "program.gpus", "has 4", "at most 4"),
     "no-such-file": (0, "", "no such file or shipped scenario", "simperf scenarios list"),
 }
 CHECK = {

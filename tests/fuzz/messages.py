@@ -23,7 +23,7 @@ RIGHT = re.compile(
                 "none of",
                 "is expected",
                 "are expected",
-                "must be ",
+                "must (?:be|have) ",
                 "should be ",
                 "either ",
                 "as in ",

@@ -247,3 +247,23 @@ def test_a_trace_that_is_given_twice(here, told):
     assert main(["scenarios", "copy", "large/recorded-step"]) == 0
     said = told("replay", "recorded-step.json.gz", "recorded-step.json.gz", "--on", "dgx-h100")
     assert "recorded-step.json.gz: another trace is of this rank (read: rank 0)" in said
+
+
+@pytest.mark.parametrize("name", ["d2l/disks", "training/checkpoint-one-gpu"])
+def test_a_disk_that_the_machine_does_not_have(told, name):
+    said = told("run", name, "--set", "program.disk=1e-300 %")
+    assert "--set: program.disk: the machine has no disk '1e-300 %'" in said
+    assert "expected: one of " in said
+
+
+def test_a_disk_of_a_machine_without_disks(told):
+    said = told("run", "d2l/disks", "--set", "machine.use=book-4gpu", "--set", "program.disk=a")
+    assert 'a machine with a disk, as { id = "disk0", storage = "nvme-ssd" }' in said
+
+
+def test_a_comparison_of_too_many_events_names_its_file(here, told):
+    variants = [f'[[compare]]\nname = "{n}"\nset = {{ "program.n" = 400_00{n} }}\n' for n in range(4)]
+    (here / "s.toml").write_text(PROGRAM + "".join(variants))
+    said = told("compare", "s.toml")
+    assert said.startswith("error: s.toml: ")
+    assert "not kept at once" in said

@@ -8,6 +8,8 @@ from tests.fuzz.messages import RIGHT
 
 #: parts of messages that are made elsewhere: nearest names, and what another reader said
 MADE = ("nearest(", "hint", "error", "reason", "row", " problems more")
+#: what no input leads to
+DEFECTS = ("a drawn communication", "draws of a step")
 
 
 def words(node):
@@ -51,9 +53,29 @@ def test_problems_say_what_would_be_right():
     assert not found
 
 
+def raised(tree, kinds=("ProgramError", "MachineError")):
+    """Errors of these kinds that are raised: line and message."""
+    for one in ast.walk(tree):
+        if isinstance(one, ast.Raise) and isinstance(one.exc, ast.Call) and ast.unparse(one.exc.func) in kinds:
+            yield one.lineno, words(one.exc.args[0])
+
+
+def test_programs_say_what_would_be_right():
+    folder = Path(simperf.__file__).parent
+    found = {
+        f"{path.relative_to(folder)}:{line}: {told}"
+        for part in ("programs", "training")
+        for path in (folder / part).rglob("*.py")
+        for line, told in raised(ast.parse(path.read_text()))
+        if not RIGHT.search(told) and not any(part in told for part in (*MADE, *DEFECTS))
+    }
+    assert not found
+
+
 def test_a_problem_without_a_way_out_is_found():
     tree = ast.parse(
         'def f():\n    told = "it is wrong"\n    Problem(told, key="a")\n    toml.problem(at, "as well")\n'
     )
     assert list(problems(tree)) == [(3, "it is wrong"), (4, "as well")]
+    assert list(raised(ast.parse('raise ProgramError("it is wrong")'))) == [(1, "it is wrong")]
     assert not list(problems(ast.parse('def f():\n    Problem("it is wrong", expected="right")\n')))

@@ -297,3 +297,12 @@ def test_an_amount_of_work_below_0_is_not_taken_from_the_cache():
     assert not row_problem({**row, "metrics": {}, "work": {"operations": (3, "1")}}, task)
     for amount in (-math.inf, -1, math.nan):
         assert row_problem({**row, "metrics": {}, "work": {"operations": (amount, "1")}}, task).startswith("work.")
+
+
+def test_a_resource_that_reads_as_a_number_is_not_taken_from_the_cache():
+    task = {"point": 0, "set": {}, "seed": 0, "samples": 0}
+    row = {"point": 0, "set": {}, "seed": 0, "error": None, "time": 1.0, "floor": 0.0, "regime": "", "metrics": {}}
+    for name in ("", "gpu0", "n3/gpu0", "gpu0>hub", "gpu0 copies"):
+        assert not row_problem({**row, "work": {}, "limited_by": name}, task)
+    for name in ("-0 MB", "-1", " ", "+1 s"):
+        assert row_problem({**row, "work": {}, "limited_by": name}, task).startswith("limited_by")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from simperf.errors import InputError, ProgramError
+from simperf.errors import InputError
 
 
 def test_b3_copies_hide_behind_computation(play):
@@ -116,7 +116,7 @@ def test_e2_a_switch_that_adds_up(play):
 
 
 def test_gpus_that_are_not_there(play):
-    with pytest.raises(ProgramError, match="machine has 4"):
+    with pytest.raises(InputError, match="machine has 4"):
         play("book-4gpu", "all-reduce", gpus=5)
-    with pytest.raises(ProgramError, match="no disk 'tape0'"):
+    with pytest.raises(InputError, match="no disk 'tape0'"):
         play("desktop-1gpu", "disk-reads", disk="tape0")

@@ -137,7 +137,8 @@ class Box:
                 ready = selector.select(limit - time.monotonic())
                 if not ready:
                     missing = sorted(set(range(len(self.workers))) - set(found))
-                    raise BoxError(f"hosts {missing} of the boxed cluster have not answered in {PATIENCE:.0f} s")
+                    told = f"hosts {missing} of the boxed cluster have not answered in {PATIENCE:.0f} s"
+                    raise BoxError(f"{told}: try again while the computer is idle")
                 for key, _ in ready:
                     host = key.data
                     data = os.read(key.fd, 1 << 20)

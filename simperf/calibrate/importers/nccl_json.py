@@ -102,7 +102,7 @@ def _row(points: Points, row: Any, *, kind: str, setup: Mapping[str, Value], our
     dtype = str(row.get("type", "float"))
     nbytes = int(row["size"])
     if not 0 <= nbytes <= _LARGEST:
-        raise ValueError(f"a size of {nbytes:.3g} B")
+        raise ValueError(f"a size of {nbytes:.3g} B, and 0 to {_LARGEST:.0e} B is expected")
     at: dict[str, Value] = {"nbytes": nbytes, "dtype": _DTYPES.get(dtype, dtype)}
     if row.get("redop"):
         at["redop"] = str(row["redop"])
@@ -113,7 +113,7 @@ def _row(points: Points, row: Any, *, kind: str, setup: Mapping[str, Value], our
             continue
         time = float(body["time"]) * 1e-6
         if not 0 < time <= _LONGEST:
-            raise ValueError(f"a time of {body['time']} us")
+            raise ValueError(f"a time of {body['time']} us, and above 0 is expected, at most {_LONGEST * 1e6:.0e} us")
         wrong = body.get("nwrong")
         doubts = ("wrong results were counted",) if isinstance(wrong, int | float) and wrong > 0 else ()
         where = {**at, **setup, "in_place": key == "in_place"}

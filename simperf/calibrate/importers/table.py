@@ -162,10 +162,11 @@ def _refuse_odd(reading: Column, value: float, at: Mapping[str, Value]) -> None:
     """
     most = _LONGEST if reading.dimension == "s" else math.inf
     if not 0.0 < value < most:
-        raise UnitError(f"{reading.name} is {value:g} {reading.dimension}")
+        below = f", below {most:g}" if most < math.inf else ""
+        raise UnitError(f"{reading.name} is {value:g} {reading.dimension}, and above 0{below} is expected")
     size, ranks = at.get("nbytes", 0), at.get("ranks", 1)
     if isinstance(size, int | float) and size < 0:
-        raise UnitError(f"nbytes is {size:g} B")
+        raise UnitError(f"nbytes is {size:g} B, and 0 or more is expected")
     if isinstance(ranks, int | float) and not (ranks == int(ranks) and 1 <= ranks <= _MOST_RANKS):
         raise UnitError(f"ranks is {ranks:g}, and 1 to {_MOST_RANKS:,} are expected")
 

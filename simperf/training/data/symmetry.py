@@ -71,7 +71,9 @@ def _replicas(
 ) -> tuple[list[Replica], bool]:
     why = "" if exact else _difference(m, nodes, steps)
     if why and exact is False:
-        raise InputError(Problem(f"ranks cannot be taken together: {why}", key="exact", value="false"))
+        raise InputError(
+            Problem(f"ranks cannot be taken together: {why}", key="exact", value="false", expected="true or none")
+        )
     if exact or why:
         if why:
             m.notes.append(f"every rank is simulated: {why}")

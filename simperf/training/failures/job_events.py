@@ -162,7 +162,8 @@ class Life:
         if self._vain >= _PATIENCE and self.job.horizon == math.inf:
             raise ProgramError(
                 f"the job does not get ahead: {_PATIENCE} failures in a row, each before the next checkpoint "
-                f"(every {self.job.checkpoint.interval:g} s of training; a failure every {self.job.mtbf:g} s)"
+                f"(every {self.job.checkpoint.interval:g} s of training; a failure every {self.job.mtbf:g} s); "
+                "checkpoints at shorter intervals, or rarer failures, are expected"
             )
         self.ledger["useful"] -= lost
         self.ledger["redone"] += lost

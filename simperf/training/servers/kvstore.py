@@ -387,7 +387,7 @@ class KVWorker:
             The key was pushed before in this step, or there is none such.
         """
         if key not in self.store.by_key:
-            raise ProgramError(f"the store has no key {key}; it has {len(self.store.sizes)}, from 0")
+            raise ProgramError(f"the store has no key {key}; one of 0 to {len(self.store.sizes) - 1} is expected")
         if key in self._pushed:
             raise ProgramError(f"key {key} is pushed twice in one step by {self.gpu}; call next() between steps")
         answer = _Answer(len(self.store.by_key[key]), simpy.Event(self.store.m.simulation.env))
@@ -410,7 +410,7 @@ class KVWorker:
             The key's gradient was not pushed in this step.
         """
         if key not in self._pushed:
-            raise ProgramError(f"key {key} is pulled by {self.gpu} before its gradient is pushed")
+            raise ProgramError(f"key {key} is pulled by {self.gpu} before its gradient is pushed; use push() first")
         return self._pushed[key]
 
     def wait(self) -> Any:

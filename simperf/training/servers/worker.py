@@ -10,17 +10,15 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import repeat
-from typing import Any, cast
 
 import numpy as np
 import simpy
 
 from simperf.engine.kernel import Kernel
-from simperf.engine.storage import Disk
 from simperf.errors import InputError, Problem
 from simperf.execution import Program, copy, launch, record, synchronize, wait
+from simperf.execution.drives import find_disk
 from simperf.execution.session import Session
-from simperf.hardware import StoragePart
 from simperf.training.jitter import Constant, Distribution, scaled, stream
 from simperf.training.servers.kvstore import KVStore, KVWorker
 from simperf.training.step import ReplicaStep
@@ -106,19 +104,8 @@ class BatchReader:
     """
 
     def __init__(self, m: Session, node: str, nbytes: float) -> None:
-        place = m.machine.nodes.get(node)
-        part: Any = place.part if place is not None else None
-        if not isinstance(part, StoragePart):
-            raise InputError(
-                Problem(
-                    f"the machine has no disk {node!r}",
-                    key="disk",
-                    value=node,
-                    expected="the name of a storage node of the machine",
-                )
-            )
         self.nbytes = nbytes
-        self._disk = Disk(m.simulation.env, node, cast(Any, part), rng=m.rng(node), recorder=m.simulation.recorder)
+        self._disk = find_disk(m, node)
 
     def batch(self) -> simpy.Event:
         """Event that comes when one more batch has been read."""

@@ -112,7 +112,7 @@ def _module(name: str) -> ModuleType:
 def _file(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(f"simperf_traced_{path.stem}", path)
     if not path.is_file() or spec is None or spec.loader is None:
-        raise InputError(Problem("no such Python file", file=str(path)))
+        raise InputError(Problem("no such Python file", file=str(path), expected="the file of the model's code"))
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     sys.path.insert(0, str(path.parent))
