@@ -40,6 +40,7 @@ CHANGES = (
     *({"norm": "layer", "positions": one, "activation": "gelu"} for one in ("learned", "rotary", "alibi", "none")),
     *({"layers": count} for count in (1, 2, 3, 6, 8, 12)),
     *({"window": 32, "window_layers": count} for count in (1, 4, 9)),
+    *({"window": 32, "window_layers": 1, "sinks": one} for one in (True, False)),
     *({"sequence": count} for count in (1, 7, 96, 1024)),
     *({"shared_experts": 1}, {"dense_layers": 1}, {"mtp": 1}, {"experts": 6}, {"experts_per_token": 9}, LATENT),
     *({"head_dim": 40}, {"ffn": 1001}, {"ffn": 1024}, {"vocabulary": 1}, {"hidden": 8}),

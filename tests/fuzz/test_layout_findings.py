@@ -37,7 +37,7 @@ def test_a_norm_of_several_kernels_behind_the_embedding_is_played(said, layout):
     [
         ({"machine": "p3-8xlarge"}, ("program.precision: ", "has no bf16 arithmetic")),
         ({"attention_library": "flash-attention-2", "machine": "dgx-a100"}, ("program.attention_library: ",)),
-        ({"model": {**MODEL, "sinks": True}}, ("model.sinks: such a model is not yet played",)),
+        ({"model": {**MODEL, "window": 16}}, ("model.window_layers: ", "expected: 1 to")),
         ({"model": EXPERTS, "expert_load": "zipf"}, ("program.expert_load: no load of experts",)),
         ({"document_tokens": 5}, ("program.document_tokens: ",)),
         ({"wide_last_blocks": 2}, ("program.wide_last_blocks: has no effect",)),

@@ -157,9 +157,7 @@ def _parts(
     for count in counts:
         part = []
         for index in range(count):
-            own = block(index, number)
-            dense = own.dense is not None and number < own.sizes.model.dense_layers
-            part.append(own.dense if dense and own.dense is not None else own.block)
+            part.append(block(index, number).numbered(number))
             number += 1
         layers.append(part)
     layers[0].insert(0, made.embedding)

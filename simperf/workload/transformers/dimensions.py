@@ -247,6 +247,10 @@ class Transformer:
             expected = f"1 to {self.layers}, both given or neither"
             yield Problem(message, key="window_layers", value=str(self.window_layers), expected=expected)
 
+    def is_windowed(self, number: int) -> bool:
+        """Whether a block, counted from 0, has the window: such blocks are spread evenly, from the first one on."""
+        return number * self.window_layers % self.layers < self.window_layers
+
     @property
     def head_width(self) -> int:
         """Width of a head."""

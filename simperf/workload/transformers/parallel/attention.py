@@ -41,10 +41,13 @@ class Attention:
     ----------
     sizes : RankSizes
     kernels : LayerKernels
+    window : int
+        Tokens that it looks back at; 0 for all.
     """
 
     sizes: RankSizes
     kernels: LayerKernels
+    window: int = 0
 
     @property
     def core(self) -> tuple[str, ...]:
@@ -192,7 +195,8 @@ class Attention:
     @property
     def _flash(self) -> FlashCore:
         sizes, width = self.sizes, self.sizes.model.head_width
-        return FlashCore(sizes, self.kernels, ("q", "k", "v"), sizes.heads, sizes.kv_heads, width, width)
+        parts = ("q", "k", "v")
+        return FlashCore(sizes, self.kernels, parts, sizes.heads, sizes.kv_heads, width, width, window=self.window)
 
     def _product(self, m: int, n: int, k: int) -> Op:
         """A matrix product for each head of each sequence."""

@@ -135,12 +135,15 @@ class Block:
         One of `simperf.workload.transformers.flops.RECOMPUTATIONS`.
     dense : bool
         Whether it has no experts in a model that has.
+    window : int
+        Tokens that its attention looks back at; 0 for all.
     """
 
     sizes: RankSizes
     kernels: LayerKernels
     recompute: Recomputation = "none"
     dense: bool = False
+    window: int = 0
 
     def passes(self) -> LayerPasses:
         """Passes of the block."""
@@ -168,7 +171,7 @@ class Block:
         whole = tuple(one for one in shared if sizes.is_whole(one))
         adapters = [one for matrix in self._matrices for one in matrix.adapters]
         return LayerPasses(
-            name="dense block" if self.dense else "block",
+            name="dense block" if self.dense else "window block" if self.window else "block",
             forward=tuple(forward.items),
             backward=tuple(backward.items),
             input_gradients=backward.inputs,
@@ -197,7 +200,9 @@ class Block:
 
     @property
     def _attention(self) -> Attention | LatentAttention:
-        return (LatentAttention if self.sizes.model.kv_rank else Attention)(self.sizes, self.kernels)
+        if self.sizes.model.kv_rank:
+            return LatentAttention(self.sizes, self.kernels)
+        return Attention(self.sizes, self.kernels, self.window)
 
     @property
     def _norms(self) -> tuple[NormStep, NormStep]:

@@ -56,6 +56,8 @@ class FlashCore:
         Widths of a head's queries and keys, and of its values.
     latent : bool
         Whether keys are wider than values, of latent attention.
+    window : int
+        Tokens that attention looks back at; 0 for all.
     """
 
     sizes: RankSizes
@@ -66,6 +68,7 @@ class FlashCore:
     head_dim: int
     value_dim: int
     latent: bool = False
+    window: int = 0
 
     @property
     def core(self) -> tuple[str, ...]:
@@ -182,6 +185,7 @@ class FlashCore:
             keys=keys,
             width=self.head_dim,
             causal=causal,
+            window=self.window,
             dtype=sizes.precision,
             library=library,
         )

@@ -133,6 +133,7 @@ def attention_forward(
     dtype: str,
     library: str,
     causal: bool = True,
+    window: int = 0,
 ) -> Op:
     """Attention in one kernel, which writes the logarithm of each query's sum."""
     op = attention(
@@ -143,6 +144,7 @@ def attention_forward(
         head_dim=width,
         kv_heads=kv_heads,
         causal=causal,
+        window=window,
         library=library,
         dtype=dtype,
     )

@@ -52,6 +52,8 @@ class RankPasses:
     embedding, block, head : LayerPasses
     dense : LayerPasses or None
         A block without experts, of models whose first ones have none.
+    windowed : LayerPasses or None
+        A block whose attention looks back at some tokens only.
     message_nbytes : float
         what a stage sends to the next for a micro-batch, and gets back as its gradient [B]
     received : tuple of Item
@@ -85,7 +87,15 @@ class RankPasses:
     updates: str = "fused"
     late: bool = False
     dense: LayerPasses | None = None
+    windowed: LayerPasses | None = None
     ahead: tuple[LayerPasses, ...] = ()
+
+    def numbered(self, number: int) -> LayerPasses:
+        """Passes of a block of the model, counted from 0."""
+        if self.dense is not None and number < self.sizes.model.dense_layers:
+            return self.dense
+        windowed = self.windowed is not None and self.sizes.model.is_windowed(number)
+        return self.windowed if windowed and self.windowed is not None else self.block
 
     @property
     def tied_nbytes(self) -> float:
@@ -374,7 +384,7 @@ def rank_passes(
         trained=trained or Trained(),
         recipe=numbers.recipe,
     )
-    if sizes.trained.documents and kernels.attention != "flash":
+    if (sizes.trained.documents or model.window) and kernels.attention != "flash":
         message = "scores of the whole sequence are in memory, whatever is masked"
         raise InputError(Problem(message, key="attention", value=kernels.attention, expected="flash"))
     if (model.kv_rank or over.cp > 1) and kernels.attention != "flash":
@@ -396,5 +406,6 @@ def rank_passes(
         updates=kernels.update,
         late=kernels.gradient_accumulation == "behind",
         dense=Block(sizes, kernels, recompute, dense=True).passes() if model.dense_layers else None,
+        windowed=Block(sizes, kernels, recompute, window=model.window).passes() if model.window else None,
         ahead=ahead_passes(sizes, kernels, block) if model.mtp else (),
     )

@@ -24,8 +24,6 @@ VOCABULARY_MULTIPLE = 128
 ContextExchange: TypeAlias = Literal["ring", "all-gather", "all-to-all"]
 #: precisions that weights and activations have
 _PRECISIONS = ("bf16", "fp16", "fp32")
-#: what no layout divides yet
-_NOT_YET = ("window", "sinks")
 #: matrices whose input is divided; of all others the output is
 _ROW = (".o.weight", ".down.weight")
 #: weights that every rank has as a whole
@@ -71,7 +69,7 @@ class RankSizes:
     Raises
     ------
     InputError
-        All that does not divide, and what no layout divides yet.
+        All that does not divide, and what is not played together.
 
     Examples
     --------
@@ -106,12 +104,14 @@ class RankSizes:
             message = "weights and activations under a layout have no such precision"
             expected = ", ".join(_PRECISIONS)
             problems.append(Problem(message, key="precision", value=str(self.precision), expected=expected))
-        for key in _NOT_YET:
-            if value := getattr(self.model, key):
-                message = "such a model is not yet played with a layout"
-                problems.append(Problem(message, key=key, value=str(value).lower(), expected="a dense model without"))
         if not problems:
-            problems += [*self._indivisible(), *self._unshared(), *self._untunable(), *self._unscaled()]
+            problems += [
+                *self._indivisible(),
+                *self._unshared(),
+                *self._untunable(),
+                *self._unscaled(),
+                *self._unseen(),
+            ]
         if self.model.experts and self.tp > 1 and not self.sequence_parallel:
             message = "tensor-parallel ranks would send the same tokens to the experts"
             problems.append(Problem(message, key="sequence_parallel", value="false", expected="true, or tp = 1"))
@@ -189,6 +189,22 @@ class RankSizes:
             expected = " or ".join(f"cp = {one}" for one in nearest_divisors(kv_heads, self.cp))
             expected += ', or context_exchange = "ring" or "all-gather"'
             yield Problem(message, key=key, value=str(self.cp), expected=expected)
+
+    def _unseen(self) -> Iterator[Problem]:
+        """Problems of attention that looks back at some tokens only."""
+        model, window = self.model, str(self.model.window)
+        if not model.window:
+            return
+        if self.cp > 1 and self.context_exchange != "all-to-all":
+            message = "ranks that share sequences would exchange keys that no query of a window sees"
+            expected = 'cp = 1, or context_exchange = "all-to-all"'
+            yield Problem(message, key="window", value=window, expected=expected)
+        if self.trained.documents:
+            message = "a window within packed documents is not played"
+            yield Problem(message, key="window", value=window, expected="one document a sequence")
+        for key in ("kv_rank", "dense_layers"):
+            if found := getattr(model, key):
+                yield Problem(f"a window is not played with {key} = {found}", key="window", value=window, expected="0")
 
     def _untunable(self) -> Iterator[Problem]:
         """Problems of what cannot be fine-tuned so."""
