@@ -90,7 +90,7 @@ _STRATEGIES: Mapping[type[Any], Section] = {
     ModelParallel: _MODEL_PARALLEL,
 }
 _JOB = Section.of(Job, "batch", "batch_per_gpu", "steps", "total")
-_DEVICES = Section.of(Devices, "gpus", "split", "speeds", "exact", "alone", devices="nodes")
+_DEVICES = Section.of(Devices, "gpus", "split", "speeds", "exact", "alone", "alone_accumulate", devices="nodes")
 _MODEL = (
     Parameter("model", str, "", "a model of the zoo; without one, the layers below are trained", "Traced"),
     Parameter("precision", str, "fp32", "of the model", "Traced"),

@@ -43,14 +43,27 @@ def fit_speed(step: ReplicaStep, rate: float, run: Callable[[ReplicaStep], float
         message = "a measured speed scales the kernels, and these take no time: give forward and backward"
         raise InputError(Problem(message, key="alone", value=f"{rate:g}", expected="a lower rate"))
     wanted, speed = step.samples / rate, 1.0
+    seen: list[tuple[float, float]] = []  # slowness of the kernels [1], time of the step [s]
     for _ in range(TRIES):
         now = faster(step, speed)
         time = run(now)
         if abs(time - wanted) <= CLOSE * wanted:
             return speed
+        seen.append((1.0 / speed, time))
         kernels = now.compute_time + wanted - time
         if kernels <= 0:
             break
         speed *= now.compute_time / kernels
+    # an update that many micro-batches share makes a step that is nearly linear in the slowness, with another slope
+    for _ in range(TRIES if len(seen) > 1 else 0):
+        (before, sooner), (slowness, time) = seen[-2:]
+        if time == sooner:
+            break
+        slowness += (wanted - time) * (slowness - before) / (time - sooner)
+        if slowness <= 0:
+            break
+        seen.append((slowness, run(faster(step, 1.0 / slowness))))
+        if abs(seen[-1][1] - wanted) <= CLOSE * wanted:
+            return 1.0 / slowness
     message = f"no speed of the device gives {rate:g} samples a second: the rest of the step alone takes too long"
     raise InputError(Problem(message, key="alone", value=f"{rate:g}", expected="a lower rate"))

@@ -17,7 +17,7 @@ from simperf.training.offload import Offload
 from simperf.training.replica import Workload
 from simperf.training.stack import ServerTransport, Serving, Stack
 from simperf.training.stragglers import LinkChange, slowed
-from simperf.training.strategies import DDP, STRATEGIES, ModelParallel, Servers, Strategy
+from simperf.training.strategies import DDP, STRATEGIES, LocalSGD, ModelParallel, Servers, Strategy
 from simperf.units import Bytes, PerSecond, Ratio, Seconds
 
 __all__ = ["BATCH", "Devices", "Disturbances", "Input", "Job", "SlowLink"]
@@ -44,6 +44,9 @@ class Devices:
         simulate every rank, or never, or where ranks differ
     alone : float
         samples a second of one device by itself, its whole step, as measured [1/s]; scales the kernels
+    alone_accumulate : int
+        micro-batches of a step when that was measured, 0 for those of this run: where a batch is fixed, one device has
+        more of them for each update and each exchange
     offload : Offload
         what devices with parts of a divided model hold in the memory of their hosts
 
@@ -59,12 +62,24 @@ class Devices:
     speeds: tuple[float, ...] = ()
     exact: Literal["auto", "yes", "no"] = "auto"
     alone: PerSecond = 0.0
+    alone_accumulate: int = 0
     offload: Offload = field(default_factory=Offload)
 
     def __post_init__(self) -> None:
         refuse_types(self)
+        problems = []
         if self.gpus < 0:
-            raise InputError(Problem("a number of GPUs is expected, or 0 for all", key="gpus", value=str(self.gpus)))
+            problems.append(Problem("a number of GPUs is expected, or 0 for all", key="gpus", value=str(self.gpus)))
+        turns = self.alone_accumulate
+        if turns < 0:
+            message = "a number of micro-batches is expected, or 0 for those of this run"
+            problems.append(Problem(message, key="alone_accumulate", value=str(turns)))
+        elif turns and not self.alone:
+            expected = "alone = the measured rate"
+            message = "nothing was measured with so many micro-batches"
+            problems.append(Problem(message, key="alone_accumulate", value=str(turns), expected=expected))
+        if problems:
+            raise InputError(problems)
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +296,7 @@ class Job:
             problems.append(
                 Problem("batch_per_gpu stands for it", key="batch", value=str(self.batch), expected=expected)
             )
-        problems += [*self._of_layout(), *self._of_stack()]
+        problems += [*self._of_layout(), *self._of_stack(), *self._of_alone()]
         if problems:
             raise InputError(problems)
 
@@ -294,6 +309,14 @@ class Job:
         return [
             Problem(message, key=f"failures.{key}", value=str(value), expected="size") for key, value in given if value
         ]
+
+    def _of_alone(self) -> list[Problem]:
+        """Micro-batches of one device, where the strategy has none."""
+        if not self.devices.alone_accumulate or isinstance(self.strategy, DDP | LocalSGD):
+            return []
+        message, expected = "the strategy updates after each mini-batch", "strategy ddp or local-sgd"
+        value = str(self.devices.alone_accumulate)
+        return [Problem(message, key="alone_accumulate", value=value, expected=expected)]
 
     def _of_layout(self) -> list[Problem]:
         """What of a layout cannot be played, or does not fit the devices."""

@@ -33,6 +33,33 @@ def test_the_rate_is_met_with_accumulated_gradients():
     assert metric(m, "samples per second") == pytest.approx(1000.0)
 
 
+@pytest.mark.parametrize("turns", [1, 2, 8])
+def test_fewer_micro_batches_for_an_update_cost_its_share(turns):
+    """One device with 8 micro-batches takes 8 p + u for p of a pass and u of an update; others take turns p + u."""
+    work = layers(forward=1e-3, backward=2e-3, update=40e-3, nbytes=1.0)
+    one, two = (metric(run(star(1), work, batch=8 * k, accumulate=k), "time per step") for k in (1, 2))
+    passes, update = two - one, 2 * one - two
+    assert update == pytest.approx(40e-3)
+    given = {"batch": 16 * turns, "accumulate": turns, "alone": 1000.0, "alone_accumulate": 8}
+    m = run(star(2, bandwidth="1e9 GB/s", latency="0 s"), work, **given)
+    step = 64 / 1000.0 * (turns * passes + update) / (8 * passes + update)
+    assert metric(m, "time per step") == pytest.approx(step, rel=1e-6)
+    assert metric(m, "scaling efficiency") == pytest.approx(8 * turns / step / 1000.0, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"alone_accumulate": 8}, "nothing was measured with so many micro-batches"),
+        ({"alone_accumulate": -1, "alone": 10.0}, "a number of micro-batches is expected"),
+        ({"alone_accumulate": 2, "alone": 10.0, "strategy": "naive"}, "the strategy updates after each mini-batch"),
+    ],
+)
+def test_micro_batches_of_one_device_that_have_no_effect_are_refused(options, match):
+    with pytest.raises(InputError, match=match):
+        run(star(2), layers(), batch=8, **options)
+
+
 @pytest.mark.parametrize("launch", [0.0, 1.5e-3])
 def test_of_many_micro_batches_a_few_are_played(launch, monkeypatch):
     """Whether the device or the frontend is the slower one, each further micro-batch takes the same time."""

@@ -162,6 +162,12 @@ def measured_steps(patterns: Sequence[str] = (), *, stack: bool = True) -> Itera
             if not stack:
                 texts = [*(text for text in texts if not text.startswith("program.stack=")), 'program.stack=""']
             told = load_scenario(path, texts)
+            if turns := int(told.parameters["alone_accumulate"]):  # one GPU had more micro-batches for an update
+                given = told.parameters
+                batch = int(given["batch_per_gpu"]) // int(given["accumulate"]) * turns
+                own = {"batch_per_gpu": batch, "accumulate": turns, "alone_accumulate": 0}
+                texts += [f"program.{key}={value}" for key, value in own.items()]
+                told = load_scenario(path, texts)
             measured = float(told.parameters["alone"])
             part = told.machine.nodes[told.machine.gpus[0]].part if told.machine is not None else None
             assert isinstance(part, GpuPart)

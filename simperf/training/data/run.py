@@ -64,6 +64,8 @@ class ReplicatedRun:
         self.samples = job.samples(len(self.nodes))
         self.feeding = job.input.feeding()
         self.accumulate = self.strategy.accumulate if isinstance(self.strategy, DDP | LocalSGD) else 1
+        #: micro-batches of the step of one device that others are compared with
+        self.alone_accumulate = job.devices.alone_accumulate or self.accumulate
         self.watched = self.strategy.watched if isinstance(self.strategy, DDP | LocalSGD | DataParallel) else False
         #: whether one process drives all devices
         self.one_process = isinstance(self.strategy, ONE_PROCESS)
@@ -176,7 +178,7 @@ class ReplicatedRun:
 
     def time_alone(self, step: ReplicaStep) -> float:
         """Time of a step of rank 0 by itself, on its own micro-batch [s]: that of a whole step over their number."""
-        return self._step_alone(step) / self.accumulate
+        return self._step_alone(step) / self.alone_accumulate
 
     def play(self, steps: Sequence[ReplicaStep], nominal: ReplicaStep) -> Program:
         """Play the job and report what came of it."""
@@ -200,7 +202,7 @@ class ReplicatedRun:
             yield wait(thread.done, why="wait: ranks")
         group.settle()
         share = steps[0].samples * self.accumulate * job.input.counted
-        single = self._step_alone(nominal) if len(steps) > 1 else 0.0
+        single = self._step_alone(nominal) * self.accumulate / self.alone_accumulate if len(steps) > 1 else 0.0
         if len(steps) > 1 and not single:
             m.notes.append("a step of one device by itself takes no time: there is no scaling efficiency")
         self._report(replicas, group, alone=share / single if single else 0.0)
@@ -336,12 +338,12 @@ class ReplicatedRun:
         """
         long = len(step.forward) + len(step.backward) > self.m.simulation.depth
         played = PLAYED_LONG if long else PLAYED
-        if self.accumulate > played[-1]:
+        if self.alone_accumulate > played[-1]:
             times = [self._alone(step, accumulate=count) for count in played]
             once, again = (later - sooner for sooner, later in pairwise(times))
             if abs(again - once) <= ROUNDING * times[-1]:
-                return times[-1] + (self.accumulate - played[-1]) * again / (played[-1] - played[-2])
-        return self._alone(step, accumulate=self.accumulate)
+                return times[-1] + (self.alone_accumulate - played[-1]) * again / (played[-1] - played[-2])
+        return self._alone(step, accumulate=self.alone_accumulate)
 
     def _alone(self, step: ReplicaStep, *, accumulate: int) -> float:
         return time_alone(
