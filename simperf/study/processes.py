@@ -30,11 +30,28 @@ _ALONE = 2
 _AHEAD = 2
 
 
+class _TaskFuture(Future[T]):
+    """A task's outcome: it cannot be cancelled while a process works on it, and can again when that has died."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        #: whether the task is in the pool; the base is told only at the end, as it knows no way back
+        self.at_work = False
+
+    def running(self) -> bool:
+        """Whether a process works on it, or will next."""
+        return self.at_work and not self.done()
+
+    def cancel(self) -> bool:
+        """Give the task up unless it is at work or done; whether it is given up."""
+        return not self.at_work and super().cancel()
+
+
 @dataclass(slots=True)
 class _Task:
     """What is to be done, for whom, and how often its process died so far."""
 
-    future: Future[Any]
+    future: _TaskFuture[Any]
     call: tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
     deaths: int = field(default=0)
 
@@ -68,6 +85,8 @@ class Processes(Executor):
         #: what has ended in the pool: its own thread, which holds its lock then, must not wait for ours
         self._ends: SimpleQueue[tuple[_Task, ProcessPoolExecutor, Future[Any]] | None] = SimpleQueue()
         self._reader: threading.Thread | None = None
+        #: tasks that have failed and are to be told so by who lets go of the lock: what waits for them may take it
+        self._failed: deque[tuple[_Task, WorkerDiedError]] = deque()
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         """Have ``fn(*args, **kwargs)`` done in one of the processes.
@@ -77,39 +96,67 @@ class Processes(Executor):
         RuntimeError
             The executor is shut down.
         """
-        future: Future[T] = Future()
+        future: _TaskFuture[T] = _TaskFuture()
         with self._lock:
             if not self._open:
                 raise RuntimeError("the executor is shut down")
             self._waiting.append(_Task(future, (fn, args, kwargs)))
             self._feed()
+        self._tell_failed()
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Take no more tasks; see `concurrent.futures.Executor.shutdown`."""
+        dropped: list[_Task] = []
         with self._lock:
             self._open = False
             if cancel_futures:
-                for task in (*self._waiting, *self._alone):
-                    task.future.cancel()
+                dropped = [*self._waiting, *self._alone]
                 self._waiting.clear()
                 self._alone.clear()
-            while wait and not self._leash.closed and (self._inside or self._waiting or self._alone):
+        for task in dropped:
+            if task.future.cancel():
+                task.future.set_running_or_notify_cancel()
+        reader = self._reader
+        wait = wait and reader is not threading.current_thread()  # which reads the ends that are waited for
+        with self._lock:
+            while wait and self._busy and not self._leash.closed:
                 self._idle.wait()
-            pool, self._pool = self._pool, None
-        if pool is not None:
-            pool.shutdown(wait, cancel_futures=cancel_futures)
+            if self._busy and not self._leash.closed:  # the reader ends the pool after the last task
+                return
+        if reader is None:
+            self._end()
+            return
+        self._ends.put(None)
         if wait:
-            self._leash.close()
-            self._held.close()
-            self._ends.put(None)
-            if self._reader is not None and self._reader is not threading.current_thread():
-                self._reader.join()
+            reader.join()
 
     def abandon(self) -> None:
         """End at once: what waits is cancelled, and what is at work ends with its process."""
         self._leash.close()
         self.shutdown(cancel_futures=True)
+
+    @property
+    def _busy(self) -> bool:
+        """Whether there is anything to be done; the lock is held."""
+        return bool(self._inside or self._waiting or self._alone)
+
+    def _end(self) -> None:
+        """Let the processes end, and wait for them."""
+        with self._lock:
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.shutdown()
+        with self._lock:
+            self._leash.close()
+            self._held.close()
+
+    def _tell_failed(self) -> None:
+        """Tell tasks that they have failed; the lock is not held."""
+        while self._failed:
+            task, error = self._failed.popleft()
+            if task.future.set_running_or_notify_cancel():
+                task.future.set_exception(error)
 
     def _feed(self) -> None:
         """Hand waiting tasks to the pool, as many as it should have, unless all is given up; the lock is held."""
@@ -123,7 +170,9 @@ class Processes(Executor):
             self._start(task)
 
     def _start(self, task: _Task) -> None:
-        if not task.deaths and not task.future.set_running_or_notify_cancel():
+        task.future.at_work = True
+        if task.future.cancelled():
+            task.future.set_running_or_notify_cancel()
             self._isolated = False
             return
         self._inside += 1
@@ -141,7 +190,7 @@ class Processes(Executor):
         except OSError as error:  # no memory, or no descriptor, for another process
             self._inside -= 1
             self._isolated = False
-            task.future.set_exception(WorkerDiedError(f"no process could be started for it: {error}"))
+            self._failed.append((task, WorkerDiedError(f"no process could be started for it: {error}")))
             return
         if self._reader is None:
             self._reader = threading.Thread(target=self._read_ends, daemon=True)
@@ -152,25 +201,33 @@ class Processes(Executor):
     def _read_ends(self) -> None:
         while (one := self._ends.get()) is not None:
             self._ended(*one)
+            with self._lock:
+                if not self._open and not self._busy:
+                    break
+        self._end()
+        while not self._ends.empty():  # what was given up ended with the pool
+            if (one := self._ends.get()) is not None:
+                self._ended(*one)
 
     def _ended(self, task: _Task, pool: ProcessPoolExecutor, done: Future[Any]) -> None:
         error = None if done.cancelled() else done.exception()
         with self._lock:
-            if done.cancelled() or isinstance(error, BrokenProcessPool):
+            died = done.cancelled() or isinstance(error, BrokenProcessPool)
+            if died:
                 self._died(task, pool)
-                self._feed()
-                self._idle.notify_all()
-                return
         # whoever waits for it may submit the next task at once: without the lock
-        if error is not None:
-            task.future.set_exception(error)
-        else:
-            task.future.set_result(done.result())
+        if not died and task.future.set_running_or_notify_cancel():
+            if error is not None:
+                task.future.set_exception(error)
+            else:
+                task.future.set_result(done.result())
         with self._lock:
-            self._inside -= 1
-            self._isolated = False
+            if not died:
+                self._inside -= 1
+                self._isolated = False
             self._feed()
             self._idle.notify_all()
+        self._tell_failed()
 
     def _died(self, task: _Task, pool: ProcessPoolExecutor) -> None:
         """The pool that held `task` is gone: forget it, and queue the task again; the lock is held."""
@@ -179,15 +236,16 @@ class Processes(Executor):
         self._inside -= 1
         self._isolated = False
         task.deaths += 1
+        task.future.at_work = False
         if self._leash.closed:
-            task.future.set_exception(WorkerDiedError("it was given up"))
+            self._failed.append((task, WorkerDiedError("it was given up")))
         elif task.deaths < _SHARED:
             self._waiting.appendleft(task)
         elif task.deaths < _SHARED + _ALONE:
             self._alone.append(task)
         else:
             message = f"its process died {task.deaths} times: killed, or out of memory"
-            task.future.set_exception(WorkerDiedError(message))
+            self._failed.append((task, WorkerDiedError(message)))
 
 
 @contextmanager

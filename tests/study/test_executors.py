@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 
 import pytest
@@ -141,6 +141,99 @@ def test_a_process_that_cannot_be_started_fails_its_task(monkeypatch):
     engine._pool.breaks()  # the first one cannot be done again either
     assert "too many open files" in str(first.exception(60))
     engine.shutdown()
+
+
+def until(condition):
+    """Wait for what another thread does."""
+    limit = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < limit
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def queued_again(monkeypatch):
+    """An engine, and tasks: two whose processes died twice and that wait to be tried alone, and one at work."""
+    monkeypatch.setattr(processes, "ProcessPoolExecutor", Locked)
+    engine = processes.Processes(1)
+    futures = [engine.submit(square, number) for number in range(3)]
+    for deaths in (1, 2):
+        pool = engine._pool
+        pool.breaks()
+        until(lambda pool=pool: engine._pool is not pool and engine._inside)
+        until(lambda deaths=deaths: len(engine._alone) == (2 if deaths == 2 else 0) and engine._ends.empty())
+    yield engine, futures
+    engine._pool and engine._pool.breaks()
+    engine.abandon()
+
+
+def test_a_task_that_waits_again_can_be_cancelled(queued_again):
+    _, (first, second, third) = queued_again
+    assert not first.running()
+    assert third.running()
+    assert not third.cancel()
+    assert first.cancel()
+    assert first.cancelled()
+    assert not second.done()
+
+
+def test_tasks_that_wait_again_are_cancelled_when_all_is(queued_again):
+    engine, (first, second, third) = queued_again
+    engine.shutdown(wait=False, cancel_futures=True)
+    assert not wait([first, second], 10).not_done
+    assert first.cancelled()
+    assert second.cancelled()
+    assert not third.done()
+    engine._pool.futures[0].set_result(4)
+    assert third.result(10) == 4
+
+
+def test_what_waits_for_a_task_that_fails_may_ask_another_thread(monkeypatch):
+    found = []
+
+    def take():
+        found.append(engine._lock.acquire(timeout=5))
+        if found[-1]:
+            engine._lock.release()
+
+    def ask(_):
+        asking = threading.Thread(target=take, daemon=True)
+        asking.start()
+        asking.join()
+
+    def nothing(*_, **__):
+        raise OSError("too many open files")
+
+    monkeypatch.setattr(processes, "ProcessPoolExecutor", Locked)
+    engine = processes.Processes(1)
+    future = engine.submit(square, 3)
+    future.add_done_callback(ask)
+    monkeypatch.setattr(Locked, "submit", nothing)
+    engine._pool.breaks()
+    assert "too many open files" in str(future.exception(60))
+    until(lambda: found)
+    assert found == [True]
+
+
+def test_an_engine_that_nobody_waits_for_ends_after_its_last_task(monkeypatch):
+    pools = []
+
+    def made(*_, **__):
+        pools.append(Locked())
+        return pools[-1]
+
+    monkeypatch.setattr(processes, "ProcessPoolExecutor", made)
+    engine = processes.Processes(1)
+    futures = [engine.submit(square, number) for number in range(5)]
+    engine.shutdown(wait=False)
+    for number in range(5):
+        until(lambda number=number: len(pools[0].futures) > number)
+        pools[0].futures[number].set_result(number * number)
+    assert [future.result(10) for future in futures] == [0, 1, 4, 9, 16]
+    engine._reader.join(10)
+    assert not engine._reader.is_alive()
+    assert engine._leash.closed
+    assert len(pools) == 1
 
 
 def test_nothing_is_begun_after_all_is_given_up(monkeypatch):
