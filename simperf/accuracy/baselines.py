@@ -1,6 +1,7 @@
-"""Baselines of scaling: what a planner gets from one GPU's speed without a simulation.
+"""Baselines of scaling and of collectives: what a planner gets from data sheets without a simulation.
 
-Two closed forms stand beside every prediction for which they are defined. *Linear*: n GPUs do n times the work of one.
+Beside collectives stands a ring by the data sheets of its links (`RingLinks.collective_time`). Beside scaling stand two
+closed forms wherever they are defined. *Linear*: n GPUs do n times the work of one.
 *Ring*: the step of one GPU, and behind it one all-reduce of all gradients around a ring,
 
     2 (n - 1) latency + 2 (n - 1) / n * bytes / bandwidth,
@@ -44,6 +45,24 @@ class RingLinks:
         1.5
         """
         return 2 * (workers - 1) * (self.latency + nbytes / workers / self.bandwidth)
+
+    def collective_time(self, collective: str, workers: int, nbytes: float) -> float:
+        """Time of a ring's collective of so many bytes, as nccl-tests counts them [s].
+
+        A gather, a reduce-scatter or an exchange of all with all takes n - 1 steps with a part each; a broadcast or a
+        reduction takes the bytes once, behind the latency of n - 1 hops.
+
+        Examples
+        --------
+        >>> links = RingLinks(0.0, 1e9)
+        >>> [links.collective_time(name, 4, 1e9) for name in ("all-reduce", "all-gather", "broadcast")]
+        [1.5, 0.75, 1.0]
+        """
+        if collective == "all-reduce":
+            return self.all_reduce_time(workers, nbytes)
+        if collective in ("broadcast", "reduce"):
+            return (workers - 1) * self.latency + nbytes / self.bandwidth
+        return (workers - 1) * (self.latency + nbytes / workers / self.bandwidth)
 
 
 @dataclass(frozen=True, slots=True)

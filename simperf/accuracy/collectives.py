@@ -5,10 +5,12 @@ Which machine a case ran on is data (`simperf.accuracy.nccl_cases`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from simperf.accuracy.baselines import ring_links
 from simperf.accuracy.cases import source_of
 from simperf.accuracy.fitted_constants import constants_behind
 from simperf.accuracy.nccl_cases import cases_known, series_of
@@ -39,6 +41,8 @@ class CollectiveError:
         [s]
     choice : str
         Algorithm and protocol.
+    ring : float
+        What a ring takes by the data sheets of its links [s]; NaN if there is none.
     """
 
     case: str
@@ -49,6 +53,7 @@ class CollectiveError:
     choice: str
     series: str = ""
     label: str = ""
+    ring: float = math.nan
 
     @property
     def measured(self) -> float:
@@ -64,6 +69,7 @@ class CollectiveError:
 def collective_errors(case: Mapping[str, Any], *, most: int = 0) -> Iterator[CollectiveError]:
     """Points of a case; of each series `most` of them, spread over the sizes, if that is not 0."""
     for series, tuner in series_of(case):
+        ring = ring_links(tuner.machine, tuple(tuner.ranks))
         rows = list(series.points)
         if most and len(rows) > most:
             rows = [rows[round(index * (len(rows) - 1) / (most - 1))] for index in range(most)]
@@ -78,6 +84,7 @@ def collective_errors(case: Mapping[str, Any], *, most: int = 0) -> Iterator[Col
                 best.name,
                 series=series.name,
                 label=series.label,
+                ring=ring.collective_time(tuner.collective, len(tuner.ranks), row.nbytes) if ring else math.nan,
             )
 
 
@@ -110,6 +117,7 @@ def collective_table(cases: list[dict[str, Any]]) -> list[ValidationRow]:
             kind="fitted" if constants_behind(case["id"]) else "predicted",
             question=COLLECTIVES,
             nbytes=point.nbytes,
+            simple=point.ring,
         )
         for case in cases
         if case["id"] in cases_known()

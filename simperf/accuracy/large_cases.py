@@ -7,6 +7,8 @@ dimensions and names, not by their family. What a source does not print is assum
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -27,6 +29,8 @@ __all__ = ["LargeCase", "LeftOut", "read_large_cases"]
 
 #: metrics that give the time of an iteration
 _TIMES = ("iteration_time", "tokens_per_s_per_gpu")
+#: features of a program, as cases print them, that make another model of it
+_NOT_MODELLED = ("parallel block", "sliding window")
 
 
 class LeftOut(NamedTuple):
@@ -67,6 +71,8 @@ class LargeCase:
         Whether the table marks it as doubtful.
     percentiles : mapping
         Times of single steps by percentile [s]; empty if they are not printed.
+    digest : str
+        Checksum of the case as its file has it.
     """
 
     family: str
@@ -81,6 +87,7 @@ class LargeCase:
     assumed: tuple[str, ...]
     low_quality: bool
     percentiles: Mapping[int, float] = field(default_factory=dict)
+    digest: str = ""
 
     @property
     def gpus(self) -> int:
@@ -137,6 +144,7 @@ def _case(family: str, case: Mapping[str, Any]) -> LargeCase | LeftOut:
         return LeftOut(family, name, (f"a case of {kind}, not of training",))
     reasons: list[str] = []
     assumed: list[str] = []
+    digest = hashlib.sha256(json.dumps(case, sort_keys=True).encode()).hexdigest()[:8]
     case = completed(family, case, assumed)
     tables = [case[key] if isinstance(case.get(key), dict) else {} for key in ("hardware", "model", "parallelism")]
     hardware, shape, how = tables
@@ -148,6 +156,7 @@ def _case(family: str, case: Mapping[str, Any]) -> LargeCase | LeftOut:
         reasons.append("the source contradicts itself")
     if how.get("config_suspect"):
         reasons.append("the configuration contradicts the batch")
+    reasons += [f"{name} is not modelled" for name in _NOT_MODELLED if name in str(how.get("features", ""))]
     time, memory = _time(case, layout, model), measured_memory(case)
     metric = case.get("measured", {}).get("metric", "nothing")
     if time is None and memory is None and metric not in _TIMES:
@@ -169,6 +178,7 @@ def _case(family: str, case: Mapping[str, Any]) -> LargeCase | LeftOut:
         tuple(dict.fromkeys(assumed)),
         case.get("quality") == "low",
         _percentiles(case.get("measured", {})),
+        digest,
     )
 
 

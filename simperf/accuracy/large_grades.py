@@ -16,7 +16,7 @@ from simperf.errors import SimperfError
 from simperf.memory import DRIVER
 from simperf.workload.transformers.flops import step_flops
 
-__all__ = ["FamilySummary", "LargeGrade", "baseline", "grade", "summaries"]
+__all__ = ["FamilySummary", "LargeGrade", "baseline", "grade", "reasons_counted", "summaries"]
 
 
 @dataclass(frozen=True, slots=True)

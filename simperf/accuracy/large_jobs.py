@@ -92,7 +92,8 @@ def _tables(case: LargeCase, machine: dict[str, Any]) -> dict[str, Any]:
     if how.gradients:
         program["gradient_precision"] = how.gradients
     alone = max(how.layout.dp * how.layout.cp, how.layout.expert_dp) == 1 and how.schedule != "dualpipe"
-    if how.overlap and how.layout.sharding != "zero-3" and not alone:
+    kept = how.layout.sharding == "zero-2"  # a rank keeps its part of gradients, which it can while they come alone
+    if (how.overlap or kept) and how.layout.sharding != "zero-3" and not alone:
         program["gradient_bucket"] = _BUCKET
     if how.weights_overlap and how.layout.sharding in ("zero-1", "zero-2"):
         program["overlap_weights"] = True
@@ -185,8 +186,7 @@ def case_memory(case: LargeCase) -> tuple[StageMemory, ...]:
     assert isinstance(job.strategy, ModelParallel)
     assert isinstance(job.model, Dimensions)
     assert job.layout is not None
-    architecture, allocator = case.machine.gpu.architecture, job.stack.allocator
-    return Divided(job.model, job.layout, job.strategy, job.batch, architecture, allocator=allocator).memory()
+    return Divided(job.model, job.layout, job.strategy, job.batch, case.machine.gpu.architecture).memory()
 
 
 def counted_memory(case: LargeCase) -> list[float]:

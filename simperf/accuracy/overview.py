@@ -3,15 +3,34 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from statistics import median
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from simperf.accuracy.questions import COLLECTIVES, QUESTIONS
+import numpy as np
+from numpy.typing import NDArray
+
+from simperf.accuracy.kernel_figures import KernelFigures
+from simperf.accuracy.questions import COLLECTIVES, KERNELS, LARGE_TIME, QUESTIONS, SCALING
 from simperf.accuracy.summary import LARGE, SMALL
 from simperf.accuracy.validation import ValidationRow
 
-__all__ = ["OverviewLine", "QuestionSummary", "summarize_questions"]
+__all__ = [
+    "ChoiceLine",
+    "OverviewLine",
+    "QuestionSummary",
+    "summarize_choices",
+    "summarize_families",
+    "summarize_questions",
+]
+
+Array = NDArray[np.float64]
+
+#: baselines of a question: attribute of a row, and name
+_BASELINES: Mapping[str, Mapping[str, str]] = {
+    SCALING: {"linear": "linear", "ring": "one GPU + a ring"},
+    COLLECTIVES: {"simple": "a ring, by data sheets"},
+    LARGE_TIME: {"simple": "median FLOP/s of the family"},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +79,63 @@ class QuestionSummary:
     failed: int
 
 
-def summarize_questions(rows: Iterable[ValidationRow]) -> list[QuestionSummary]:
+@dataclass(frozen=True, slots=True)
+class ChoiceLine:
+    """Errors of the figures of a question that rest on a choice, and of the others.
+
+    Parameters
+    ----------
+    choice, question : str
+    points : int
+        That rest on it.
+    having, without : float
+        Medians of the absolute errors of these, and of the question's other figures [1]; NaN without any.
+    """
+
+    choice: str
+    question: str
+    points: int
+    having: float
+    without: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Errors:
+    """Signed errors of figures [1], and which way is fast.
+
+    Parameters
+    ----------
+    signed, faster : ndarray
+        Errors; and -1 where less of the quantity is faster, else 1.
+    baselines : mapping of str to ndarray
+        Errors of baselines.
+    """
+
+    signed: Array
+    faster: Array
+    baselines: Mapping[str, Array] = field(default_factory=dict)
+
+    def line(self, name: str, baseline: str = "") -> OverviewLine:
+        """The line of the prediction, or of a baseline."""
+        signed = self.baselines[baseline] if baseline else self.signed
+        if not signed.size:
+            return OverviewLine(name, 0, math.nan, math.nan, math.nan)
+        errors = np.sort(np.abs(signed))
+        p90 = errors[min(len(errors) - 1, int(0.9 * len(errors)))]
+        nearer = float(np.mean(np.abs(self.signed) < np.abs(signed))) if baseline else math.nan
+        bias = float(np.median(signed * self.faster))
+        return OverviewLine(name, len(errors), float(np.median(errors)), float(p90), bias, nearer)
+
+
+def summarize_questions(rows: Iterable[ValidationRow], kernels: Sequence[KernelFigures] = ()) -> list[QuestionSummary]:
     """The errors of each question that has figures, in the order of `QUESTIONS`.
 
     Parameters
     ----------
     rows : iterable of ValidationRow
         Of any question and class.
+    kernels : sequence of KernelFigures
+        Kernels by shape, which all need a prediction.
     """
     every = list(rows)
     found = []
@@ -74,12 +143,16 @@ def summarize_questions(rows: Iterable[ValidationRow]) -> list[QuestionSummary]:
         own = [row for row in every if row.question == question]
         asked = [row for row in own if row.kind == "predicted"]
         there = [row for row in asked if not math.isnan(row.error)]
-        if own:
+        shapes = kernels if question == KERNELS else ()
+        if own or shapes:
+            pooled = np.concatenate([_errors(there).signed, *(one.error for one in shapes)])
+            speed = np.concatenate([_errors(there).faster, *(-np.ones_like(one.error) for one in shapes)])
+            parts = (*_sizes(question, there), *_beside(question, there), *_without_choices(there), *_kernels(shapes))
             found.append(
                 QuestionSummary(
                     question,
-                    _line("all", there),
-                    (*_sizes(question, there), *_beside(there), *_without_choices(there)),
+                    _Errors(pooled, speed).line("all"),
+                    parts,
                     sum(row.kind == "fitted" for row in own),
                     sum(row.kind == "nearly linear" for row in own),
                     len(asked) - len(there),
@@ -88,20 +161,39 @@ def summarize_questions(rows: Iterable[ValidationRow]) -> list[QuestionSummary]:
     return found
 
 
-def _line(
-    name: str, rows: Sequence[ValidationRow], value: Callable[[ValidationRow], float] | None = None
-) -> OverviewLine:
-    """Errors of the prediction, or of a baseline's `value` in its place."""
-    signed = [row.error if value is None else row.error_of(value(row)) for row in rows]
-    errors = sorted(map(abs, signed))
-    if not errors:
-        return OverviewLine(name, 0, math.nan, math.nan, math.nan)
-    nearer = math.nan
-    if value is not None:
-        nearer = sum(abs(row.error) < abs(other) for row, other in zip(rows, signed, strict=True)) / len(rows)
-    p90 = errors[min(len(errors) - 1, int(0.9 * len(errors)))]
-    bias = median(-error if _of_time(row) else error for row, error in zip(rows, signed, strict=True))
-    return OverviewLine(name, len(errors), median(errors), p90, bias, nearer)
+def summarize_families(rows: Iterable[ValidationRow], question: str = LARGE_TIME) -> list[list[OverviewLine]]:
+    """Large models by family: the prediction, and the baselines of the question on the figures that have them."""
+    found = []
+    own = [row for row in rows if row.question == question and row.kind == "predicted" and not math.isnan(row.error)]
+    for title in dict.fromkeys(row.title for row in own):
+        family = [row for row in own if row.title == title]
+        lines = [_errors(family).line(title.removeprefix("Large models: "))]
+        for key, name in _BASELINES.get(question, {}).items():
+            lines.append(_errors([row for row in family if not math.isnan(getattr(row, key))], (key,)).line(name, key))
+        found.append(lines)
+    return found
+
+
+def summarize_choices(rows: Iterable[ValidationRow]) -> list[ChoiceLine]:
+    """Each listed choice on which figures rest, by question."""
+    found = []
+    there = [row for row in rows if row.kind == "predicted" and row.question and not math.isnan(row.error)]
+    for question in QUESTIONS:
+        own = [row for row in there if row.question == question]
+        for choice in dict.fromkeys(name for row in own for name in row.rests_on.split(", ") if name):
+            having = [row for row in own if choice in row.rests_on.split(", ")]
+            others = [row for row in own if choice not in row.rests_on.split(", ")]
+            medians = (_errors(some).line("").median for some in (having, others))
+            found.append(ChoiceLine(choice, question, len(having), *medians))
+    return found
+
+
+def _errors(rows: Sequence[ValidationRow], keys: Iterable[str] = ()) -> _Errors:
+    return _Errors(
+        np.array([row.error for row in rows]),
+        np.array([-1.0 if _of_time(row) else 1.0 for row in rows]),
+        {key: np.array([row.error_of(getattr(row, key)) for row in rows]) for key in keys},
+    )
 
 
 def _of_time(row: ValidationRow) -> bool:
@@ -119,19 +211,18 @@ def _sizes(question: str, rows: Sequence[ValidationRow]) -> tuple[OverviewLine, 
         "between": [row for nbytes, row in sizes if SMALL < nbytes < LARGE],
         "64 MiB and above": [row for nbytes, row in sizes if nbytes >= LARGE],
     }
-    return tuple(_line(name, own) for name, own in groups.items() if own)
+    return tuple(_errors(own).line(name) for name, own in groups.items() if own)
 
 
-def _beside(rows: Sequence[ValidationRow]) -> tuple[OverviewLine, ...]:
-    """The prediction and both baselines on the figures for which both are defined."""
-    both = [row for row in rows if not (math.isnan(row.linear) or math.isnan(row.ring))]
-    if not both:
+def _beside(question: str, rows: Sequence[ValidationRow]) -> tuple[OverviewLine, ...]:
+    """The prediction and all baselines on the figures for which each is defined."""
+    names = _BASELINES.get(question, {})
+    all_of = [row for row in rows if not any(math.isnan(getattr(row, key)) for key in names)]
+    if not names or not all_of:
         return ()
-    return (
-        _line("where baselines are defined", both),
-        _line("linear", both, lambda row: row.linear),
-        _line("one GPU + a ring", both, lambda row: row.ring),
-    )
+    errors = _errors(all_of, names)
+    where = "where a baseline is defined" if len(names) == 1 else "where baselines are defined"
+    return (errors.line(where), *(errors.line(name, key) for key, name in names.items()))
 
 
 def _without_choices(rows: Sequence[ValidationRow]) -> tuple[OverviewLine, ...]:
@@ -140,6 +231,21 @@ def _without_choices(rows: Sequence[ValidationRow]) -> tuple[OverviewLine, ...]:
     if len(free) == len(rows):
         return ()
     return (
-        _line("without listed choices", free),
-        _line("with listed choices", [row for row in rows if row.rests_on]),
+        _errors(free).line("without listed choices"),
+        _errors([row for row in rows if row.rests_on]).line("with listed choices"),
     )
+
+
+def _kernels(shapes: Sequence[KernelFigures]) -> tuple[OverviewLine, ...]:
+    """Kernels by shape: each group, and its baselines."""
+    found = []
+    for group in dict.fromkeys(one.group for one in shapes):
+        own = [one for one in shapes if one.group == group]
+        errors = np.concatenate([one.error for one in own])
+        simple = {
+            name: np.concatenate([getattr(one, key) for one in own])
+            for key, name in (("one_rate", "one rate"), ("roofline", "a roofline"))
+        }
+        whole = _Errors(errors, -np.ones_like(errors), simple)
+        found += [whole.line(group), *(whole.line(name, name) for name in simple)]
+    return tuple(found)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
 
 import numpy as np
 
 from simperf.accuracy.fits.products import ProductFit, fit_products, of_architecture, predicted_times
 from simperf.accuracy.lattice_profile import product_calls, profile_model
 from simperf.accuracy.product_tables import LARGE, Array, ProductTable, layer_kernels
+from simperf.accuracy.simple_kernels import amounts_of, one_rate, three_constants
 from simperf.cost import OpModel, Roofline
 
 __all__ = ["SHOWN_ONLY", "ProductGrade", "kernel_times", "left_out_constants", "product_grades"]
@@ -68,9 +69,14 @@ def kernel_times(table: ProductTable, model: OpModel) -> Array:
 
 def left_out_constants(tables: Sequence[ProductTable], gpu: str) -> ProductFit:
     """Constants for a GPU that were fitted without it: of its architecture's other GPUs, or of all architectures."""
-    others = [one for one in tables if one.part.name != gpu and one.part.name not in SHOWN_ONLY]
+    others = tuple(one for one in tables if one.part.name != gpu and one.part.name not in SHOWN_ONLY)
     architecture = next(one.part.architecture for one in tables if one.part.name == gpu)
-    return of_architecture(fit_products(others), architecture)
+    return of_architecture(_fit(others), architecture)
+
+
+@lru_cache(maxsize=16)
+def _fit(tables: tuple[ProductTable, ...]) -> ProductFit:
+    return fit_products(tables)
 
 
 def product_grades(tables: Sequence[ProductTable], *, gpus: Sequence[str] = ()) -> Iterator[ProductGrade]:
@@ -101,9 +107,12 @@ def _grade(table: ProductTable, every: Mapping[str, Array], *, large: bool) -> P
     rows = (table.m >= LARGE) == large
     graded, fitted = rows & ~table.fitted, rows & table.fitted
     away = {name: times / table.measured - 1.0 for name, times in every.items()}
+    last = [layer_kernels(table.layer, *shape, part=table.part)[-1] for shape in table.shapes]
+    some = amounts_of(table.part, [op for op, take in zip(last, fitted, strict=True) if take])
+    whole, given = amounts_of(table.part, last), table.measured[fitted]
     simple = {
-        "constant": _one_rate(table, fitted) / table.measured - 1.0,
-        "roofline": _three_constants(table, fitted) / table.measured - 1.0,
+        "constant": one_rate(some, given, whole) / table.measured - 1.0,
+        "roofline": three_constants(some, given, whole) / table.measured - 1.0,
     }
     return ProductGrade(
         gpu=table.part.name,
@@ -118,33 +127,3 @@ def _grade(table: ProductTable, every: Mapping[str, Array], *, large: bool) -> P
 
 def _median(errors: Array) -> float:
     return float(np.median(np.abs(errors)))
-
-
-def _amounts(table: ProductTable) -> tuple[Array, Array, float]:
-    """Arithmetic [FLOP], traffic [B] of products, and the peak [FLOP/s]."""
-    ops = [layer_kernels(table.layer, *shape, part=table.part)[-1] for shape in table.shapes]
-    peak = table.part.peak[ops[0].dtype]
-    return np.array([op.flops for op in ops]), np.array([op.nbytes for op in ops]), peak
-
-
-def _one_rate(table: ProductTable, fitted: Any) -> Array:
-    flops, _, _ = _amounts(table)
-    found: Array = flops / np.median(flops[fitted] / table.measured[fitted])
-    return found
-
-
-def _three_constants(table: ProductTable, fitted: Any) -> Array:
-    """The larger of F / (p peak) and B / (q bandwidth), and t0: p, q and t0 of least robust squares."""
-    from scipy.optimize import least_squares
-
-    flops, nbytes, peak = _amounts(table)
-
-    def times(at: Array) -> Array:
-        p, q, fixed = np.exp(at)
-        return np.asarray(np.maximum(flops / (p * peak), nbytes / (q * table.part.memory_bandwidth)) + fixed)
-
-    def residuals(at: Array) -> Array:
-        return np.asarray(np.log(times(at)[fitted] / table.measured[fitted]))
-
-    begin = np.log([0.7, 0.7, 3e-6])
-    return times(least_squares(residuals, begin, loss="soft_l1", f_scale=0.1, diff_step=1e-3).x)

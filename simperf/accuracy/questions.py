@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 from simperf.accuracy.baselines import ScalingBaselines, gradient_bytes
-from simperf.analysis.questions import COLLECTIVES, KERNELS, ONE_GPU, SCALING
+from simperf.analysis.questions import COLLECTIVES, KERNELS, LARGE, ONE_GPU, SCALING
 from simperf.results import Result
 from simperf.scenario import Scenario
 
-__all__ = ["COLLECTIVES", "KERNELS", "ONE_GPU", "QUESTIONS", "SCALING", "payload_of", "question_of"]
+__all__ = [
+    "COLLECTIVES",
+    "KERNELS",
+    "LARGE_MEMORY",
+    "LARGE_TIME",
+    "ONE_GPU",
+    "QUESTIONS",
+    "SCALING",
+    "payload_of",
+    "question_of",
+]
+
+#: the time of an iteration
+LARGE_TIME = LARGE
+LARGE_MEMORY = "Memory of large models"
 
 #: in the order in which they are told
-QUESTIONS = (ONE_GPU, SCALING, COLLECTIVES, KERNELS)
+QUESTIONS = (ONE_GPU, SCALING, COLLECTIVES, KERNELS, LARGE_TIME, LARGE_MEMORY)
 
 #: programs that train on several GPUs, and those that only exchange bytes
 _TRAINING = ("train", "servers-or-ring", "recommender")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,16 +16,21 @@ from simperf.accuracy.fits.kernels import kernel_rows
 from simperf.accuracy.fits.left_out import left_out_rows
 from simperf.accuracy.fits.rows import FitRow
 from simperf.accuracy.kernels import kernel_table
+from simperf.accuracy.large_cases import read_large_cases
+from simperf.accuracy.large_grades import reasons_counted
+from simperf.accuracy.large_table import large_rows
+from simperf.accuracy.nccl_cases import KINDS, cases_known, cases_left_out
 from simperf.accuracy.ring_fit import ring_table
 from simperf.accuracy.single_steps import single_step_table
 from simperf.accuracy.validation import ValidationRow, validation_table
 from simperf.errors import InputError, Problem
 from simperf.scenario import shipped_scenarios
 
-__all__ = ["QUOTED", "fit_tables", "published_tables", "validation_sections"]
+__all__ = ["QUOTED", "fit_tables", "left_out_cases", "published_tables", "validation_sections"]
 
 #: the section of figures that scenarios quote
 QUOTED = "Figures that the scenarios quote"
+_LARGE = "Large models"
 
 
 def validation_sections(
@@ -37,12 +43,12 @@ def validation_sections(
     files : sequence of str
         Scenarios; the shipped ones that were measured if there are none.
     truth : path, optional
-        The folder.
+        The folder; without it the stored table of large models counts, unless scenarios were chosen.
 
     Raises
     ------
     InputError
-        Nothing was measured.
+        Nothing was measured, or the folder has nothing that can be read.
     """
     names = list(files) or [name for name in shipped_scenarios() if name.startswith("measured/")]
     sections = {QUOTED: validation_table(names)}
@@ -50,6 +56,8 @@ def validation_sections(
         sections["Training steps of one GPU, without its measured speed"] = single_step_table()
     if truth is not None:
         sections |= published_tables(truth)
+    elif not files:
+        sections |= {_LARGE: large_rows()[0]}
     if not any(sections.values()):
         expected = (
             "[measured] with a metric's figure and its source, as in `simperf scenarios copy measured/two-gpus-v100`"
@@ -59,14 +67,46 @@ def validation_sections(
 
 
 def published_tables(folder: str | os.PathLike[str]) -> dict[str, list[ValidationRow]]:
-    """Every table of a folder of measured data that can be predicted, by the title of its section."""
-    cases = read_cases(folder)
-    sections = {
-        "Kernels from the catalogue's peaks": kernel_table(cases),
-        "Collectives from the catalogue": collective_table(cases),
-        "All-reduce with two fitted constants": ring_table(Path(folder)),
-    }
+    """Every table of a folder of measured data that can be predicted, by the title of its section.
+
+    The folder has any of ``cases.json``, ``nccl`` (tables of all-reduce), ``llm`` (files of large models) and
+    ``llm/kernels``; cases of large models need not be known.
+
+    Raises
+    ------
+    InputError
+        It has none of these.
+    """
+    there = Path(folder)
+    parts = [there / name for name in ("cases.json", "nccl", "llm")]
+    if not any(part.exists() for part in parts):
+        expected = "a folder of measured data, with cases.json, nccl or llm"
+        raise InputError(Problem("no measured data", file=str(folder), expected=expected))
+    cases, tables, large = parts
+    sections: dict[str, list[ValidationRow]] = {}
+    if cases.exists():
+        known = read_cases(folder)
+        sections["Kernels from the catalogue's peaks"] = kernel_table(known)
+        sections["Collectives from the catalogue"] = collective_table(known)
+    if tables.exists():
+        sections["All-reduce with two fitted constants"] = ring_table(there)
+    if large.exists():
+        sections[_LARGE] = large_rows(large)[0]
     return {title: rows for title, rows in sections.items() if rows}
+
+
+def left_out_cases(folder: str | os.PathLike[str]) -> dict[tuple[str, str], int]:
+    """How many cases of a folder of measured data are not graded, by their kind or family and the reason."""
+    there, found = Path(folder), Counter[tuple[str, str]]()
+    if (there / "cases.json").exists():
+        known, why = cases_known(), cases_left_out()
+        for case in read_cases(folder):
+            if case.get("kind") in KINDS and case["id"] not in known:
+                reason = why.get(case["id"], "no machine is set up for it (simperf/accuracy/data/nccl_cases.toml)")
+                found[str(case["kind"]), reason] += 1
+    if (there / "llm").exists():
+        found.update(reasons_counted(read_large_cases(there / "llm")[1]))
+    return dict(found)
 
 
 def fit_tables(folder: Path, cases: Sequence[Mapping[str, Any]]) -> list[FitRow]:

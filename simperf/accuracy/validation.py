@@ -48,6 +48,8 @@ class ValidationRow:
         The same quantity by two baselines (`simperf.accuracy.baselines`); NaN where they are not defined.
     rests_on : str
         Choices that were made after the figure was seen.
+    simple : float
+        The same quantity by the simple model of a question that is not scaling; NaN where it is not defined.
     question : str
         Which question it answers (`simperf.accuracy.questions`).
     nbytes : float
@@ -71,6 +73,7 @@ class ValidationRow:
     rests_on: str = ""
     question: str = ""
     nbytes: float = math.nan
+    simple: float = math.nan
 
     @property
     def error(self) -> float:

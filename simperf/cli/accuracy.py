@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from simperf.cli.options import Plot
+
 __all__ = ["accuracy"]
 
 
@@ -17,13 +19,14 @@ def accuracy(
     ] = None,
     truth: Annotated[
         Path | None,
-        typer.Option(envvar="SIMPERF_TRUTH", help="Folder of measured data (cases.json); adds all its tables."),
+        typer.Option(envvar="SIMPERF_TRUTH", help="Folder of measured data (cases.json, nccl, llm); adds its tables."),
     ] = None,
     form: Annotated[
-        Literal["table", "csv", "json", "markdown", "rows"],
-        typer.Option("--format", help="How to write the result; rows: the page of all that stands behind markdown."),
+        Literal["table", "csv", "json", "markdown", "rows", "data"],
+        typer.Option("--format", help="How to write the result; rows, data: the page behind markdown, and its file."),
     ] = "table",
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this file.")] = None,
+    plot: Plot = None,
 ) -> None:
     """Hold predictions against published measurements: what to expect by question, then every figure."""
     from simperf.cli.outputs import verify_outputs
@@ -31,8 +34,8 @@ def accuracy(
     from simperf.files import write_text
     from simperf.report.accuracy_output import accuracy_output
 
-    verify_outputs(text=output, reads=files or ())  # before minutes of predictions, not after
-    text = accuracy_output(files or (), truth, form)
+    verify_outputs(text=output, plot=plot, reads=files or ())  # before minutes of predictions, not after
+    text = accuracy_output(files or (), truth, form, plot=plot)
     if output is None:
         typer.echo(text)
     else:

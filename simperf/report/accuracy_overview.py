@@ -7,16 +7,17 @@ from collections.abc import Sequence
 from textwrap import wrap
 
 from simperf.accuracy.fitted_constants import ListedConstant
-from simperf.accuracy.overview import OverviewLine, QuestionSummary
+from simperf.accuracy.overview import ChoiceLine, OverviewLine, QuestionSummary
 
-__all__ = ["constants_markdown", "overview_markdown", "overview_text"]
+__all__ = ["choices_markdown", "constants_markdown", "families_markdown", "overview_markdown", "overview_text"]
 
 _NOTES = (
     "Counted are figures that need a prediction: neither those that restate what was given (fitted), nor those "
     "within 3 % of linear scaling from one GPU's speed. Bias is the median signed error, above 0 where predictions "
     "are too fast. Lines below a question are parts of it, and baselines on the same points; nearer is the share of "
-    "points at which the prediction is nearer than the baseline. No interval is told with these figures. Kernels whose "
-    "shapes nothing was fitted to, and large models, are graded apart."
+    "points at which the prediction is nearer than the baseline. No interval is told with these figures. Kernels are "
+    "of shapes that nothing was fitted to, their baselines fitted to what the constants were fitted to. Large models "
+    "are told by the time of an iteration; ratios between their schedules and verdicts on what fits are not counted."
 )
 
 
@@ -56,10 +57,29 @@ def overview_markdown(summaries: Sequence[QuestionSummary]) -> str:
         for part in one.parts:
             points, middle, most, bias, nearer = _cells(part)
             lines.append(f"| &ensp;{part.name} | {points} | {middle} | {most} | {bias} | | {nearer} | | |")
-    large = "[graded apart](explanation/accuracy-large-models.md)"
-    lines.append(f"| **Large models** | {large} | | | | none | | | |")
     failed = sum(one.failed for one in summaries)
     return "\n".join([*lines, "", *wrap(_NOTES, 120), *([f"Without a prediction: {failed}."] if failed else [])])
+
+
+def families_markdown(families: Sequence[Sequence[OverviewLine]]) -> str:
+    """Large models by family: the prediction, and the baseline beside it."""
+    errors = ("median", "90th percentile")
+    heads = ("family", "points", *errors, "bias", "median FLOP/s: points", *errors, "nearer")
+    lines = [f"| {' | '.join(heads)} |", "|---|--:|--:|--:|--:|--:|--:|--:|--:|"]
+    for own, simple in families:
+        points, middle, most, _, nearer = _cells(simple)
+        cells = (own.name, *_cells(own)[:4], points, middle, most, nearer)
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def choices_markdown(choices: Sequence[ChoiceLine]) -> str:
+    """Listed choices: medians of the figures that rest on each, and of the others of their question."""
+    lines = ["| choice | question | points | median | without it |", "|---|---|--:|--:|--:|"]
+    for one in choices:
+        medians = f"{_percent(one.having)} | {_percent(one.without)}"
+        lines.append(f"| {one.choice} | {one.question} | {one.points} | {medians} |")
+    return "\n".join(lines)
 
 
 def _left(one: QuestionSummary) -> str:

@@ -133,8 +133,8 @@ def stack_text(models: Mapping[str, FittedModel]) -> str:
     return to_text(Group(table, Text(""), Text(told)), width=160)
 
 
-def cluster_markdown(rows: Sequence[PredictedPoint], *, title: str = "") -> str:
-    """The groups and then every point as tables for a page, under a heading if there is a title."""
+def cluster_markdown(rows: Sequence[PredictedPoint], *, title: str = "", points: bool = True) -> str:
+    """The groups, and every point if they are wanted, as tables for a page, under a heading if there is a title."""
     from simperf.calibrate.cluster.accuracy import calm, conditions, summaries
 
     groups = summaries(rows)
@@ -149,6 +149,8 @@ def cluster_markdown(rows: Sequence[PredictedPoint], *, title: str = "") -> str:
     if left := calm(rows):
         lines += ["", _taken(rows, left), "", *lines[:2]]
         lines += [_line(*_cells(one, told=told, beside=beside, none="-")) for one in summaries(left)]
+    if not points:
+        return "\n".join([f"## {title}", "", *lines] if title else lines) + "\n"
     more = [_PLAIN] if beside else []
     lines += ["", _line("series", "conditions", "measured", "predicted", "error", *more, "cores")]
     lines.append("|---|---|" + "--:|" * (4 + len(more)))

@@ -1,4 +1,4 @@
-"""The validation table for the terminal, CSV, JSON, and the pages docs/accuracy.md and docs/accuracy-rows.md."""
+"""The validation table for the terminal, CSV, JSON, and the page docs/accuracy.md."""
 
 from __future__ import annotations
 
@@ -9,21 +9,26 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 
 from simperf.accuracy.fitted_constants import fitted_constants
-from simperf.accuracy.overview import summarize_questions
+from simperf.accuracy.kernel_figures import KernelFigures
+from simperf.accuracy.overview import summarize_choices, summarize_families, summarize_questions
 from simperf.accuracy.summary import summarize_figures, summarize_sizes
 from simperf.accuracy.validation import ValidationRow
 from simperf.json_format import json_text
-from simperf.report.accuracy_overview import constants_markdown, overview_markdown
+from simperf.report.accuracy_overview import (
+    choices_markdown,
+    constants_markdown,
+    families_markdown,
+    overview_markdown,
+)
 from simperf.units import format_quantity
 
 __all__ = [
     "accuracy_page",
     "by_size",
-    "rows_page",
+    "left_out_markdown",
+    "left_out_text",
     "validation_csv",
     "validation_json",
-    "validation_markdown",
-    "validation_points",
     "validation_text",
 ]
 
@@ -42,6 +47,7 @@ _FIELDS = (
     "kind",
     "linear",
     "ring",
+    "simple",
     "rests_on",
     "fitted",
     "source",
@@ -111,16 +117,6 @@ def validation_json(rows: Sequence[ValidationRow]) -> str:
     return json_text(table, indent=1)
 
 
-def validation_points(rows: Sequence[ValidationRow]) -> str:
-    """Large tables: every point with its signed error, a paragraph a table; the measured values stay where they are."""
-    parts = []
-    for title in dict.fromkeys(row.title for row in rows):
-        own = [row for row in rows if row.title == title]
-        parts += [f"### {title}", "", f"Source: {own[0].source}. Fitted: {own[0].fitted}.", _summary(own) + ".", ""]
-        parts += ["; ".join(f"{row.variant} {_error(row)}" for row in own), ""]
-    return "\n".join(parts)
-
-
 def by_size(rows: Sequence[ValidationRow]) -> str:
     """Tables over message sizes in short: their bandwidth end (64 MiB and above) and latency end (8 KiB and below)."""
     lines = ["| table | points | 64 MiB and above | 8 KiB and below | least | largest |", "|---|--:|--:|--:|--:|--:|"]
@@ -139,33 +135,21 @@ def by_size(rows: Sequence[ValidationRow]) -> str:
     return "\n".join(lines)
 
 
-def validation_markdown(rows: Sequence[ValidationRow]) -> str:
-    """The body of the page: a section a scenario, with its source and what was fitted."""
-    parts = [_summary(rows) + ".", ""]
-    for title in dict.fromkeys(row.title for row in rows):
-        own = [row for row in rows if row.title == title]
-        parts += [f"### {title}", "", f"Source: {own[0].source} (`{own[0].case}`).", f"Fitted: {own[0].fitted}.", ""]
-        parts += ["| what | measured | predicted | error |", "|---|---|---|---|"]
-        for row in own:
-            name = ", ".join(part for part in (row.variant, _quantity(row)) if part)
-            predicted = "-" if math.isnan(row.predicted) else format_quantity(row.predicted, row.unit)
-            parts.append(f"| {name} | {_measured(row)} | {predicted} | {_error(row)} |")
-        parts.append("")
-    return "\n".join(parts)
-
-
 _HEAD = """# How right the predictions are
 
 Every figure behind this page was measured by others and published; nothing was left out because it does not fit. The
 error is predicted over measured, less one. What follows is what to expect, by question; [every row](accuracy-rows.md)
-stands behind it. Large models have [a page of their own](explanation/accuracy-large-models.md), as
-`python -m tests.truth.large_models` plays them. Regenerate this page and the rows with
+stands behind it. Regenerate this page and the rows with
 
-    simperf accuracy --truth FOLDER --format markdown -o docs/accuracy.md
+    simperf accuracy --truth FOLDER --format markdown -o docs/accuracy.md --plot docs/images/accuracy.svg
     simperf accuracy --truth FOLDER --format rows -o docs/accuracy-rows.md
+    simperf accuracy --truth FOLDER --format data -o docs/_static/accuracy-rows.csv
 
-where FOLDER holds the measured data (`cases.json`), which is not part of the project; without it only what the
-scenarios quote is written. `--format csv` and `--format json` have every row with its class and baselines.
+where FOLDER holds the measured data, which is not part of the project: any of `cases.json`, `nccl`, `llm` and
+`llm/kernels`. Cases that it adds are graded, too, or listed with the reason why not. Without it what the scenarios
+quote is written, and large models as they were played last: playing all takes hours, so that their errors are stored
+with their version and day (`simperf/accuracy/data/large_rows.csv`, written by `python -m tests.truth.large_store`),
+and a test plays some of them again. `--format csv` and `--format json` have every row with its class and baselines.
 """
 
 _PAGES = """```{toctree}
@@ -175,18 +159,30 @@ accuracy-rows
 ```
 """
 
-_ROWS_HEAD = """# Every row behind the accuracy page
-
-Predictions beside [published measurements](accuracy.md), row by row. The error is predicted over measured, less one.
-What was fitted to anything is said for each case.
+_FAMILIES = """Time of an iteration, by the file of the folder of measured data. Beside it the simple model: the median
+of the arithmetic a second on the same GPU in the same precision over the other cases of the family.
+What each family shows: [large models](explanation/accuracy-large-models.md).
 """
 
 
-def accuracy_page(sections: Mapping[str, Sequence[ValidationRow]]) -> str:
-    """The page docs/accuracy.md: what to expect by question, what was fitted, and each section in one line."""
-    parts = [_HEAD, _PAGES, "## What to expect", ""]
-    parts += [overview_markdown(summarize_questions(row for rows in sections.values() for row in rows)), ""]
+def accuracy_page(sections: Mapping[str, Sequence[ValidationRow]], kernels: Sequence[KernelFigures] = ()) -> str:
+    """The page docs/accuracy.md: what to expect by question, what was fitted, and each section in one line.
+
+    Parameters
+    ----------
+    sections : mapping of str to sequence of ValidationRow
+    kernels : sequence of KernelFigures
+        Kernels by shape.
+    """
+    every = [row for rows in sections.values() for row in rows]
+    parts = [_HEAD, _PAGES, "## What to expect", "", overview_markdown(summarize_questions(every, kernels)), ""]
+    parts += ["![Predicted against measured times](images/accuracy.svg)", ""]
+    if families := summarize_families(every):
+        parts += ["## Large models by family", "", _FAMILIES, families_markdown(families), ""]
     parts += ["## What was read off published figures", "", constants_markdown(fitted_constants()), ""]
+    if choices := summarize_choices(every):
+        parts += ["Medians of the figures that rest on a choice, and of the others of their question:", ""]
+        parts += [choices_markdown(choices), ""]
     parts += ["## Sections", "", "All figures, fitted ones included.", "", "| section | figures |", "|---|---|"]
     parts += [f"| {title} | {_summary(rows)} |" for title, rows in sections.items()]
     for title, rows in sections.items():
@@ -195,10 +191,15 @@ def accuracy_page(sections: Mapping[str, Sequence[ValidationRow]]) -> str:
     return "\n".join(parts)
 
 
-def rows_page(sections: Mapping[str, Sequence[ValidationRow]]) -> str:
-    """The page docs/accuracy-rows.md: each section whole."""
-    parts = [_ROWS_HEAD]
-    for index, (title, rows) in enumerate(sections.items()):
-        write = validation_points if index else validation_markdown  # quoted figures first, then whole tables
-        parts += ["", f"## {title}", "", write(rows).rstrip()]
-    return "\n".join(parts)
+def left_out_text(reasons: Mapping[tuple[str, str], int]) -> str:
+    """For the terminal: cases of a folder of measured data that are not graded, and why."""
+    lines = [f"  {count:>4}  {kind}: {reason}" for (kind, reason), count in reasons.items()]
+    return "\n".join(["cases that are not graded", *lines]) if lines else "every case is graded"
+
+
+def left_out_markdown(reasons: Mapping[tuple[str, str], int]) -> str:
+    """The same as a section of the page of rows."""
+    lines = [f"| {kind} | {reason} | {count} |" for (kind, reason), count in reasons.items()]
+    return "\n".join(
+        ["## Cases that are not graded", "", "| kind or family | reason | cases |", "|---|---|--:|", *lines]
+    )

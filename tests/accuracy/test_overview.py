@@ -6,8 +6,10 @@ import json
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from simperf.accuracy.kernel_figures import KernelFigures
 from simperf.accuracy.leave_out.measured_steps import measured_steps
 from simperf.accuracy.overview import summarize_questions
 from simperf.accuracy.questions import COLLECTIVES, KERNELS, ONE_GPU, SCALING, question_of
@@ -76,6 +78,24 @@ def test_every_collective_that_a_scenario_quotes_has_a_payload():
     assert [part.points for part in one.parts if part.name == "64 MiB and above"] == [one.whole.points]
 
 
+def test_a_ring_by_data_sheets_stands_beside_collectives():
+    row = ValidationRow("c", "8 B, ring", "time", "s", 1.0, 1.0, 1.2, question=COLLECTIVES, simple=0.5)
+    (one,) = summarize_questions([row, replace(row, simple=math.nan)])
+    where, ring = one.parts[-2:]
+    assert (where.points, ring.points, ring.median, ring.bias, ring.nearer) == (1, 1, 0.5, 0.5, 1.0)
+
+
+def test_kernels_by_shape_are_counted_with_their_baselines():
+    errors = [np.array([0.1, -0.3, 0.2]), np.array([1.0, 0.2, 1.0]), np.array([0.05, 0.4, 0.5])]
+    shapes = KernelFigures("products, other shapes", "h100", "matrix products", np.ones(3), *errors)
+    (one,) = summarize_questions([replace(RATE, question=KERNELS, kind="fitted")], [shapes])
+    assert (one.question, one.fitted, one.whole.points) == (KERNELS, 1, 3)
+    assert (one.whole.median, one.whole.bias) == pytest.approx((0.2, -0.1))  # times that are too long are too slow
+    group, rate, roofline = one.parts
+    assert group.name == "products, other shapes"
+    assert (rate.nearer, roofline.nearer) == pytest.approx((2 / 3, 2 / 3))
+
+
 def test_the_overview_fits_a_terminal_and_a_table():
     rows = [replace(RATE, linear=130.0, ring=105.0, rests_on="x"), replace(RATE, question=ONE_GPU, predicted=9e9)]
     found = summarize_questions(rows)
@@ -117,4 +137,4 @@ def test_every_form_of_a_file_has_the_class_of_each_figure():
         kinds == [one["kind"] for one in json.loads(accuracy_output([name], None, "json"))] == ["fitted", "predicted"]
     )
     assert accuracy_output([name], None, "markdown").startswith("# How right")
-    assert "two GPUs, 512" in accuracy_output([name], None, "rows")
+    assert "two GPUs, 512" in accuracy_output([name], None, "data")

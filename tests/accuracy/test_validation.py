@@ -7,9 +7,11 @@ import math
 
 import pytest
 
+from simperf.accuracy.tables import QUOTED
 from simperf.accuracy.validation import ValidationRow, validation_table
 from simperf.errors import InputError
-from simperf.report.validation import validation_csv, validation_json, validation_markdown, validation_text
+from simperf.report.accuracy_rows import rows_csv
+from simperf.report.validation import validation_csv, validation_json, validation_text
 from simperf.scenario import load_scenario, shipped_scenarios
 
 FILE = """
@@ -61,7 +63,8 @@ def test_a_run_that_fails_is_a_row_with_its_reason(tmp_path):
     assert math.isnan(row.error)
     assert "out of memory" in row.failure
     assert "out of memory" in validation_text([row])
-    assert "none predicted" in validation_markdown([row, row])
+    assert "none predicted" in validation_text([row, row])
+    assert "out of memory" in rows_csv({"One": [row]})
 
 
 def test_every_form_holds_every_row(rows):
@@ -69,7 +72,9 @@ def test_every_form_holds_every_row(rows):
     assert len(list(csv.DictReader(io.StringIO(validation_csv(rows))))) == len(rows)
     table = json.loads(validation_json(rows))
     assert [one["error"] for one in table] == [row.error for row in rows]
-    assert validation_markdown(rows).count("\n| ") == len(rows) + 1
+    lines = list(csv.DictReader(io.StringIO(rows_csv({QUOTED: rows, "Elsewhere": rows}))))
+    assert [line["error"] for line in lines] == 2 * [f"{100 * row.error:.2f}" for row in rows]
+    assert [bool(line["measured"]) for line in lines] == [True] * len(rows) + [False] * len(rows)
     nothing = ValidationRow("t", "v", "time", "s", math.nan, math.nan, math.nan, failure="no link")
     assert json.loads(validation_json([nothing]))[0]["predicted"] is None
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from simperf.memory import LayerMemory, TensorKind, allocated
 from simperf.training.pipelined.stage import Pacing
-from simperf.training.pipelined.weight_shares import WeightShares
 from simperf.training.pipelined.work import StepEnd, WeightUnit
 
 __all__ = ["flat_layers", "sharded_layers"]
@@ -16,7 +15,7 @@ def sharded_layers(
     layers: Sequence[LayerMemory],
     units: Sequence[WeightUnit],
     end: StepEnd,
-    shares: WeightShares,
+    ranks: Mapping[str, int],
     pacing: Pacing,
 ) -> Iterator[LayerMemory]:
     """Layers of a chunk with weights that are whole while they run, with buffers, and with parts of gradients.
@@ -33,8 +32,8 @@ def sharded_layers(
         Of the chunk, in the order of the forward pass.
     end : StepEnd
         Of the stage.
-    shares : WeightShares
-        Ranks that share the weights.
+    ranks : mapping of str to int
+        That share the weights, and those of experts, by their dimensions.
     pacing : Pacing
     """
     of = {index: unit for unit in units for index in unit.bucket.layers}
@@ -61,7 +60,7 @@ def sharded_layers(
                 ("gathered weights", gathered(ahead)),
                 ("buckets", allocated(packed)),
             ),
-            gradient=sum(one.weights * end.gradient / shares.along(one.dimension) for one in own.buckets)
+            gradient=sum(one.weights * end.gradient / ranks[one.dimension] for one in own.buckets)
             if own is not None and makes
             else 0.0,
         )

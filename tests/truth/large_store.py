@@ -1,0 +1,85 @@
+"""The stored table of large models: ``python -m tests.truth.large_store [FAMILY...] [--limit SECONDS]``.
+
+Plays every published case (data: SIMPERF_TRUTH), or those of some families, and puts their rows into
+simperf/accuracy/data/large_rows.csv in place of what it had of them. All families take hours. A case that takes longer
+than the limit is a row that says so.
+"""
+
+import argparse
+import signal
+import sys
+from contextlib import contextmanager
+from datetime import date
+from functools import partial
+from pathlib import Path
+
+import simperf
+from simperf.accuracy.large_cases import LeftOut, read_large_cases
+from simperf.accuracy.large_grades import grade
+from simperf.accuracy.large_jobs import case_time, counted_memory
+from simperf.accuracy.large_ratios import schedule_ratios
+from simperf.accuracy.large_table import read_stored, stored_row, stored_text
+from simperf.errors import SimperfError
+from simperf.files import write_bytes
+from tests.truth.collectives import truth_folder
+
+PATH = Path(simperf.__file__).parent / "accuracy" / "data" / "large_rows.csv"
+
+
+class TookTooLongError(SimperfError):
+    """A case was stopped."""
+
+
+@contextmanager
+def limited(seconds):
+    """Stop what runs inside after so many seconds; 0 for never."""
+
+    def stop(*_):
+        raise TookTooLongError(f"it took longer than {seconds} s to play, and was stopped")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def limited_time(case, *, limit):
+    """Time of a case, of any number of events, unless that takes too long."""
+    with limited(limit):
+        return case_time(case, force=True)
+
+
+def played_rows(folder, families, *, time, memory=counted_memory, played):
+    """Rows of all cases of some families, family by family."""
+    cases, _ = read_large_cases(folder, families)
+    for family in dict.fromkeys(one.family for one in cases):
+        own = [one for one in cases if one.family == family]
+        by_name, grades = {one.name: one for one in own}, []
+        for one in grade(own, time, memory):
+            case = by_name[one.name] if isinstance(one, LeftOut) else one.case
+            yield stored_row(one, case, played)
+            grades += [] if isinstance(one, LeftOut) else [one]
+        yield from (stored_row(one, one.case, played) for one in schedule_ratios(grades))
+
+
+def main(arguments=None):
+    """Play, and write after each family."""
+    parser = argparse.ArgumentParser(prog="python -m tests.truth.large_store", description=__doc__)
+    parser.add_argument("families", nargs="*", help="names of files without .json; all by default")
+    parser.add_argument("--limit", type=int, default=300, help="seconds for a case [%(default)s]")
+    given = parser.parse_args(arguments)
+    folder, played = truth_folder() / "llm", f"{simperf.__version__} {date.today()}"
+    for family in given.families or sorted(path.stem for path in folder.glob("*.json")):
+        new = list(played_rows(folder, (family,), time=partial(limited_time, limit=given.limit), played=played))
+        kept = [one for one in (read_stored(PATH) if PATH.is_file() else ()) if one.family != family]
+        rows = sorted([*kept, *new], key=lambda one: one.family)
+        write_bytes(PATH, stored_text(rows).encode())
+        print(f"{family}: {len(new)} rows", file=sys.stderr, flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
