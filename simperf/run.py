@@ -98,7 +98,16 @@ def run(
         raise InputError(Problem("no such choice", key="unused", value=repr(unused), expected="refuse or tell"))
     if isinstance(scenario, Scenario):
         chosen = pick_variant(scenario, variant) if variant else scenario
-        return _play(change_scenario(chosen, set, seed=seed, profile=profile), record, watch, unused)
+        changed = change_scenario(chosen, set, seed=seed, profile=profile)
+        try:
+            return _play(changed, record, watch, unused)
+        except InputError as error:
+            from simperf.scenario.placing import renamed
+
+            named = renamed(error, changed)
+            if named is error:
+                raise
+            raise named from error
     loaded = load_scenario(scenario, set, variant=variant, profile=profile, seed=seed)
     try:
         return _play(loaded, record, watch, unused)

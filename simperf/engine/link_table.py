@@ -92,7 +92,7 @@ class LinkTable:
         several = len(classes[0].counts) if classes else 0
         links: list[list[Link]] = [[] for _ in range(several)]
         for one in classes:
-            for link in self._classed(one.names, one.capacity):
+            for link in self._fewest_links(one.names, one.capacity):
                 for found, count in zip(links, one.counts, strict=True):
                     found.extend([link] * count)
         routes = [FlowRoute(tuple(found)) for found in links]
@@ -153,7 +153,7 @@ class LinkTable:
             self._own.update(dict.fromkeys(link.names, link))
         self._unread.clear()
 
-    def _classed(self, names: Sequence[str], capacity: float) -> list[Link]:
+    def _fewest_links(self, names: Sequence[str], capacity: float) -> list[Link]:
         """Links that stand for names, as few as there can be."""
         _, made = self._made.get(id(names), (names, None))
         if made is not None and made in self._classes and len(made.names) == len(names):

@@ -100,17 +100,17 @@ class RouteClasses:
         if kinds > MOST_KINDS:
             found, first, pair = np.unique(pair, return_index=True, return_inverse=True)
         else:
-            firsts = np.full(kinds, -1, dtype=np.int64)
-            firsts[pair[::-1]] = np.arange(len(pair) - 1, -1, -1)  # of equal indices the last one stays
-            found = np.flatnonzero(firsts >= 0)
-            first = firsts[found]
+            by_kind = np.full(kinds, -1, dtype=np.int64)  # its first pair
+            by_kind[pair[::-1]] = np.arange(len(pair) - 1, -1, -1)  # of equal indices the last one stays
+            found = np.flatnonzero(by_kind >= 0)
+            first = by_kind[found]
         for key, where in zip(found.tolist(), first.tolist(), strict=True):
             if key not in self._known:
                 self._known[key] = self._add(int(src[where]), int(dst[where]))
         known = np.array([self._known[key] for key in found.tolist()], dtype=np.int64)
         if kinds <= MOST_KINDS:
-            firsts[found] = known
-            known = firsts
+            by_kind[found] = known  # from here on its class
+            known = by_kind
         classes = known[pair]
         fixed, of_src, of_dst = self._tables()
         numbers = np.empty((len(fixed), len(src)), dtype=np.int64)

@@ -14,10 +14,26 @@ from simperf.scenario.load import TABLES
 from simperf.scenario.overrides import parse_path
 from simperf.scenario.settings import Scenario
 
-__all__ = ["placed"]
+__all__ = ["placed", "renamed"]
 
 #: what operations and kernels call it -> the parameter that it is of
 _MEANT = {"dtype": "precision", "library": "attention_library"}
+
+
+def renamed(error: InputError, scenario: Scenario) -> InputError:
+    """The error of a run, with what operations and kernels call a parameter under the parameter's name.
+
+    Parameters
+    ----------
+    error : InputError
+        What playing the scenario raised.
+    scenario : Scenario
+    """
+    known, found = scenario.program.parameters, []
+    for one in error.problems:
+        key = _MEANT.get(one.key, one.key)
+        found.append(replace(one, key=key) if key in known and not one.file else one)
+    return error if tuple(found) == error.problems else type(error)(found)
 
 
 def placed(error: SimperfError, scenario: Scenario) -> InputError:
