@@ -194,7 +194,11 @@ def _of_stack(spec: ProgramSpec, stack: Stack | str | None) -> dict[str, Any]:
         **dict(_options(spec, stack.transport, base.transport)),
         **dict(_options(spec, stack.serving, base.serving)),
         **dict(_options(spec, stack.kernels, base.kernels)),
-        **({"optimizer": stack.optimizer} if stack.optimizer != base.optimizer else {}),
+        **{
+            name: getattr(stack, name)
+            for name in ("optimizer", "allocator")
+            if getattr(stack, name) != getattr(base, name)
+        },
     }
 
 

@@ -186,7 +186,8 @@ def case_memory(case: LargeCase) -> tuple[StageMemory, ...]:
     assert isinstance(job.strategy, ModelParallel)
     assert isinstance(job.model, Dimensions)
     assert job.layout is not None
-    return Divided(job.model, job.layout, job.strategy, job.batch, case.machine.gpu.architecture).memory()
+    architecture, allocator = case.machine.gpu.architecture, job.stack.allocator
+    return Divided(job.model, job.layout, job.strategy, job.batch, architecture, allocator=allocator).memory()
 
 
 def counted_memory(case: LargeCase) -> list[float]:

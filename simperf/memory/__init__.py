@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from simperf.memory.context import DRIVER, communicator_buffers, workspace
     from simperf.memory.fit import largest_batch
     from simperf.memory.holding import Holding, hold
+    from simperf.memory.lifetimes import ALLOCATORS, Allocator, LayerTensors, TakenBytes, TensorEvent, taken
     from simperf.memory.pool import MemoryPool
     from simperf.memory.sharded_states import ParameterBytes, state_memory
     from simperf.memory.stage import ChunkMemory, LayerMemory, Moment, StageMemory, stage_memory
@@ -21,6 +22,7 @@ else:
             "context": ("DRIVER", "communicator_buffers", "workspace"),
             "fit": ("largest_batch",),
             "holding": ("Holding", "hold"),
+            "lifetimes": ("ALLOCATORS", "Allocator", "LayerTensors", "TakenBytes", "TensorEvent", "taken"),
             "pool": ("MemoryPool",),
             "sharded_states": ("ParameterBytes", "state_memory"),
             "stage": ("ChunkMemory", "LayerMemory", "Moment", "StageMemory", "stage_memory"),
@@ -29,16 +31,21 @@ else:
     )
 
 __all__ = [
+    "ALLOCATORS",
     "DRIVER",
     "KINDS",
+    "Allocator",
     "ChunkMemory",
     "Holding",
     "LayerMemory",
+    "LayerTensors",
     "MemoryPool",
     "Moment",
     "ParameterBytes",
     "StageMemory",
+    "TakenBytes",
     "Tensor",
+    "TensorEvent",
     "TensorKind",
     "allocated",
     "communicator_buffers",
@@ -47,5 +54,6 @@ __all__ = [
     "largest_batch",
     "stage_memory",
     "state_memory",
+    "taken",
     "workspace",
 ]

@@ -5,19 +5,22 @@ request of at most 1 MiB, of 20 MiB for one below 10 MiB, else rounded up to a m
 large segment is cut off as a block of its own only if it is larger than 1 MiB. Source: pytorch/pytorch,
 c10/cuda/CUDACachingAllocator.cpp (`round_size`, `get_allocation_size`, `should_split`), with its default settings.
 
-Not modelled: blocks that are reused for other sizes, and fragmentation.
+How blocks are found and given back is in `simperf.memory.segment_pool`. With segments that expand a tensor takes the
+multiple of 512 B alone, at most 1 MiB less than here; what tensors hold is counted as here for both.
 """
 
 from __future__ import annotations
 
 import math
 
-__all__ = ["allocated"]
+__all__ = ["MIN_BLOCK", "SMALL", "allocated", "segment_size"]
 
 #: every block is a multiple of this [B]
 MIN_BLOCK = 512
 #: requests up to this share small segments; a rest up to this is not cut off a large segment [B]
 SMALL = 1 << 20
+#: segments that small requests share [B]
+SMALL_SEGMENT = 2 << 20
 #: segments of requests below `LARGE_REQUEST` [B]
 LARGE_SEGMENT = 20 << 20
 LARGE_REQUEST = 10 << 20
@@ -43,8 +46,25 @@ def allocated(nbytes: float) -> float:
     size = float(math.ceil(nbytes / MIN_BLOCK) * MIN_BLOCK)
     if size <= SMALL:
         return size
-    if size < LARGE_REQUEST:
-        segment = float(LARGE_SEGMENT)
-    else:
-        segment = float(math.ceil(size / ROUND_LARGE) * ROUND_LARGE)
+    segment = segment_size(size)
     return segment if segment - size <= SMALL else size
+
+
+def segment_size(size: float) -> float:
+    """Bytes that PyTorch takes from the device for a tensor which no free block holds [B].
+
+    Parameters
+    ----------
+    size : float
+        Of the tensor, a multiple of 512 B [B].
+
+    Examples
+    --------
+    >>> [segment_size(size * 2.0**20) / 2**20 for size in (0.5, 5, 11)]
+    [2.0, 20.0, 12.0]
+    """
+    if size <= SMALL:
+        return float(SMALL_SEGMENT)
+    if size < LARGE_REQUEST:
+        return float(LARGE_SEGMENT)
+    return float(math.ceil(size / ROUND_LARGE) * ROUND_LARGE)

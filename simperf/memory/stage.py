@@ -4,15 +4,19 @@ The order of passes is the schedule's plan. A forward pass adds what its layers 
 gives it back from the last layer to the first. Where a schedule has the gradients of weights apart, the backward pass
 leaves what they read, inputs of products and gradients of outputs, which that pass gives back (Qi et al., "Zero
 Bubble", ICLR 2024, table 1). What lives inside of a layer's pass comes on top while that layer runs.
+
+What an allocator takes of the device is told apart from what tensors hold: the layer whose pass holds most is not
+always that for which most is taken.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import NamedTuple, TypeAlias
 
+from simperf.memory.lifetimes import TakenBytes
 from simperf.memory.tensors import KINDS, TensorKind
 
 __all__ = ["ChunkMemory", "LayerMemory", "Moment", "StageMemory", "stage_memory"]
@@ -41,8 +45,9 @@ class LayerMemory(NamedTuple):
         By kind, what is held beside all of this while these passes run [B].
     gradient : float
         Of its weights: it is there from its first backward pass of a step on [B].
-    fragments : float
-        What an allocator takes beyond `kept` and `backward` while its backward pass runs [B].
+    taken : TakenBytes
+        What an allocator takes for all of its own tensors up to the end of each pass, of a pool that is empty before;
+        where that is less than they hold, as where it is not known, as much as they hold [B].
     """
 
     name: str
@@ -55,7 +60,7 @@ class LayerMemory(NamedTuple):
     forward_beside: Beside = ()
     backward_beside: Beside = ()
     gradient: float = 0.0
-    fragments: float = 0.0
+    taken: TakenBytes = TakenBytes()
 
     @property
     def stays(self) -> float:
@@ -110,15 +115,16 @@ class Moment(NamedTuple):
         By kind, one of `simperf.memory.KINDS` [B].
     after : float
         What is held when the pass is over [B].
-    fragments : float
-        What the layer's pass takes of an allocator beyond what it holds [B].
+    reserved : float
+        Most that an allocator has taken in the pass, of any layer: what is held then, but for kinds that have a pool of
+        their own, and what stays free between the tensors of the layer that runs [B].
     """
 
     name: str
     layer: str
     held: Mapping[TensorKind, float]
     after: float
-    fragments: float = 0.0
+    reserved: float = 0.0
 
     @property
     def total(self) -> float:
@@ -158,18 +164,13 @@ class StageMemory:
 
     @property
     def reserved(self) -> float:
-        """Bytes that PyTorch's allocator has taken from the device: a pool for each stream, which never shrinks [B].
+        """Bytes that an allocator has taken from the device: a pool for each stream, which never shrinks [B].
 
-        Blocks that were taken one by one are never one block again: a tensor that is larger than each of them gets
-        memory of its own, whatever is free (pytorch/pytorch, c10/cuda/CUDACachingAllocator.cpp: blocks are merged
-        inside of a segment only).
-
-        What stays free between the tensors of the head, whose backward pass follows its forward pass, counts
-        (`simperf.memory.growing_pool`). Not modelled: fragments between the tensors of blocks.
+        What stays free between the tensors of a layer counts where its `LayerMemory.taken` is given, and tensors that
+        have a pool of their own (`apart`) count there with their peak. Not modelled: what stays free between tensors of
+        several layers.
         """
-        own = dict(self.apart)
-        rest = (one.fragments + sum(size for kind, size in one.held.items() if kind not in own) for one in self.moments)
-        return max(rest) + sum(own.values())
+        return max(one.reserved for one in self.moments) + sum(size for _, size in self.apart)
 
     @property
     def kinds(self) -> tuple[TensorKind, ...]:
@@ -179,9 +180,10 @@ class StageMemory:
 
 
 class _Top(NamedTuple):
-    """The peak of a pass over a chunk: the layer, and what it holds.
+    """A layer while its pass runs, and what is there then.
 
-    Of what is kept, of what is temporary, of gradients that other layers have made in this pass, and beside [B].
+    Of what is kept, of what is temporary, of gradients that other layers have made in this pass, and beside; and what
+    an allocator has for its own tensors beyond them, which is free [B].
     """
 
     layer: str
@@ -189,12 +191,24 @@ class _Top(NamedTuple):
     temporary: float
     gradients: float = 0.0
     beside: Beside = ()
-    fragments: float = 0.0
+    free: float = 0.0
 
     @property
     def total(self) -> float:
-        """All together [B]."""
+        """All together that is held [B]."""
         return self.kept + self.temporary + self.gradients + sum(size for _, size in self.beside)
+
+    def reserved(self, apart: Collection[TensorKind]) -> float:
+        """What an allocator has taken for it, but for kinds that have a pool of their own [B]."""
+        beside = sum(size for kind, size in self.beside if kind not in apart)
+        return self.kept + self.temporary + (0.0 if "gradients" in apart else self.gradients) + beside + self.free
+
+
+class _Peak(NamedTuple):
+    """The layer of a pass with which most is held, and the most that an allocator has taken with any [B]."""
+
+    top: _Top
+    reserved: float
 
 
 def stage_memory(
@@ -226,8 +240,8 @@ def stage_memory(
     reduced : float
         Of `resident` gradients, what is given back before the update, where a rank has its part of them alone [B].
     joined : tuple of float
-        Most at a time of tensors that the optimizer makes of all gradients together, and the size of all such tensors:
-        each is larger than any block that is free, and gets memory of its own [B].
+        Most at a time of tensors that the optimizer makes of all gradients together; and the size of all such tensors
+        where each is larger than any block that is free, and gets memory of its own, else 0 [B].
     apart : tuple of str
         Kinds whose tensors are allocated on a stream of their own.
 
@@ -243,17 +257,20 @@ def stage_memory(
     """
     order = [(kind, microbatch, chunk) for kind, microbatch, chunk in passes]
     split = any(kind == "W" for kind, _, _ in order)
-    tops = [[_tops(one, fresh=fresh) for fresh in (False, True)] for one in chunks]
+    peaks = [[_peaks(one, apart, fresh=fresh) for fresh in (False, True)] for one in chunks]
     base, kept, sent, made = dict(resident), 0.0, 0.0, set[int]()
     fixed = sum(base.values())
+    usual = sum(size for kind, size in base.items() if kind not in apart)
     moments = []
     keeps, stays, of_chunks = zip(*((one.kept, one.stays, one.gradient) for one in chunks), strict=True)
     for told, microbatch, number in order:
         kind = "BW" if told == "B" and not split else told
-        chunk, top = chunks[number], tops[number][number not in made][kind]
+        chunk, (top, reserved) = chunks[number], peaks[number][number not in made][kind]
         before = kept - {"F": 0.0, "W": stays[number]}.get(kind, keeps[number])  # without what its own chunk keeps
         messages = sent + (chunk.sends if kind in ("B", "BW") else 0.0)
-        gradients = top.gradients + sum(of_chunks[one] for one in made)
+        earlier = sum(of_chunks[one] for one in made)
+        gradients = top.gradients + earlier
+        reserved += usual + before + messages + (0.0 if "gradients" in apart else earlier)
         held = _held(
             base,
             (
@@ -271,7 +288,7 @@ def stage_memory(
             sent = chunk.returns
         name = f"{kind[0]}{microbatch}" + (f".{number}" if number else "")
         after = fixed + kept + sent + sum(of_chunks[one] for one in made)
-        moments.append(Moment(name, top.layer, held, after, top.fragments))
+        moments.append(Moment(name, top.layer, held, after, reserved))
     gradients = sum(of_chunks)
     at_end: Beside = (
         ("activations", kept),
@@ -280,9 +297,13 @@ def stage_memory(
         ("joined gradients", joined[0]),
     )
     parts: BytesByKind = {**base, **({"gradients": base["gradients"] - reduced} if reduced else {})}
-    moments.append(Moment("update", "", _held(parts, at_end), fixed + gradients))
     own: Beside = tuple((kind, _most_of(kind, chunks, base)) for kind in apart)
-    return StageMemory(tuple(moments), (*own, ("joined gradients", joined[1])) if joined[1] else own, base)
+    if joined[1]:
+        own = (*own, ("joined gradients", joined[1]))
+    held = _held(parts, at_end)
+    reserved = sum(size for kind, size in held.items() if kind not in dict(own))
+    moments.append(Moment("update", "", held, fixed + gradients, reserved))
+    return StageMemory(tuple(moments), own, base)
 
 
 def _most_of(kind: TensorKind, chunks: Sequence[ChunkMemory], resident: BytesByKind) -> float:
@@ -305,8 +326,12 @@ def _held(resident: BytesByKind, moving: Beside) -> BytesByKind:
     return held
 
 
-def _tops(chunk: ChunkMemory, *, fresh: bool) -> dict[str, _Top]:
-    """The peak of each kind of pass over a chunk; `fresh`: no backward pass has made gradients yet."""
+def _peaks(chunk: ChunkMemory, apart: Collection[TensorKind], *, fresh: bool) -> dict[str, _Peak]:
+    """The peak of each kind of pass over a chunk; `fresh`: no backward pass has made gradients yet.
+
+    A layer's own tensors take what an allocator takes for them in an empty pool, behind all that is held before it:
+    that no block which is free there is large enough for them is assumed.
+    """
     below, place = 0.0, 0
     forward, whole, inputs, weights = list[_Top](), list[_Top](), list[_Top](), list[_Top]()
     left, rest = 0.0, chunk.stays  # for the gradients of weights: of layers up to this one, and of those behind it
@@ -317,15 +342,20 @@ def _tops(chunk: ChunkMemory, *, fresh: bool) -> dict[str, _Top]:
         left += count * one.stays
         rest -= count * one.stays
         above -= count * one.gradient
-        made = above if fresh else 0.0
-        forward.append(_Top(one.name, below, one.forward, 0.0, one.forward_beside))
+        made, taken = above if fresh else 0.0, one.taken
+        free = max(0.0, taken.forward - one.kept - one.forward)
+        forward.append(_Top(one.name, below, one.forward, 0.0, one.forward_beside, free))
         # the gradient that comes into the last layer is the message, which is counted as such
         message = chunk.sends if place == len(chunk.layers) else 0.0
-        whole.append(_Top(one.name, below, max(0.0, one.backward - message), made, one.backward_beside, one.fragments))
-        inputs.append(_Top(one.name, below + rest, max(0.0, one.inputs - message), 0.0, one.backward_beside))
-        weights.append(_Top(one.name, left, one.weights, made, one.backward_beside))
+        free = max(0.0, taken.backward - one.kept - one.backward)
+        whole.append(_Top(one.name, below, max(0.0, one.backward - message), made, one.backward_beside, free))
+        free = max(0.0, taken.inputs - one.kept - one.inputs)
+        inputs.append(_Top(one.name, below + rest, max(0.0, one.inputs - message), 0.0, one.backward_beside, free))
+        free = max(0.0, taken.weights - one.stays - one.weights)
+        weights.append(_Top(one.name, left, one.weights, made, one.backward_beside, free))
     out = _Top("", chunk.kept, chunk.sends)  # the message, made and not yet sent
-    return {"F": _most([*forward, out]), "B": _most(inputs[::-1]), "W": _most(weights[::-1]), "BW": _most(whole[::-1])}
+    found = {"F": [*forward, out], "B": inputs[::-1], "W": weights[::-1], "BW": whole[::-1]}
+    return {kind: _peak(tops, apart) for kind, tops in found.items()}
 
 
 def _ends_of_runs(layers: Sequence[LayerMemory]) -> Iterator[tuple[LayerMemory, int]]:
@@ -340,5 +370,8 @@ def _ends_of_runs(layers: Sequence[LayerMemory]) -> Iterator[tuple[LayerMemory, 
                 yield same[0], count
 
 
-def _most(tops: Sequence[_Top]) -> _Top:
-    return max(tops, key=lambda one: one.total, default=_Top("", 0.0, 0.0))
+def _peak(tops: Sequence[_Top], apart: Collection[TensorKind]) -> _Peak:
+    return _Peak(
+        max(tops, key=lambda one: one.total, default=_Top("", 0.0, 0.0)),
+        max((one.reserved(apart) for one in tops), default=0.0),
+    )

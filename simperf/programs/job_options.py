@@ -16,7 +16,7 @@ from simperf.training.job import Job
 from simperf.training.stack import Stack
 from simperf.workload.layer_kernels import LayerKernels
 
-__all__ = ["JobOptions", "Section", "gathered", "stack_of"]
+__all__ = ["JobOptions", "Section", "gathered", "set_by_stack", "stack_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,13 +167,28 @@ _STACK = Parameter("stack", str, "", "software stack: a shipped one, or a file o
 
 
 def stack_of(given: Mapping[str, Any], *, kernels: LayerKernels, **parts: Any) -> Stack:
-    """The stack that parameters name, with `parts`, and what is played in place of its kernels and optimizer."""
+    """The stack that parameters name, with `parts`, and what is played in place of its kernels and optimizer.
+
+    The allocator is the given one, whether a stack is named or not.
+    """
     stack = _loaded(given["stack"]) if given["stack"] else Stack()
     if stack.optimizer:
         parts["optimizer"] = given["optimizer"]
     if stack.kernels != LayerKernels():
         parts["kernels"] = kernels
+    if "allocator" in given:
+        parts["allocator"] = given["allocator"]
     return replace(stack, **parts)
+
+
+def set_by_stack(given: Mapping[str, Any], kind: type[Any], one: str, name: str) -> bool:
+    """Whether a stack is named that sets a field as the parameter `name` has it."""
+    if not given["stack"]:
+        return False
+    options = _loaded(given["stack"]).options
+    return any(
+        (each.kind, each.field) == (kind, one) and file_value(kind, one, each.value) == given[name] for each in options
+    )
 
 
 def _loaded(name: str) -> Stack:

@@ -1,4 +1,7 @@
-"""Files of software stacks, shipped ones and people's own: ``stack = "byteps"``."""
+"""Files of software stacks, shipped ones and people's own: ``stack = "byteps"``.
+
+A stack that is another one but for some values names that as its ``base``, and gives what differs.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +14,21 @@ from typing import Any
 
 from simperf.errors import InputError, Problem, UnknownNameError, nearest
 from simperf.files import TomlFile, dotted, read_toml, refuse_format
+from simperf.memory import ALLOCATORS
 from simperf.programs.parameters import field_value
 from simperf.programs.typed_tables import FieldValue, field_values
 from simperf.training.stack import ServerTransport, Serving, Stack, StackOption
-from simperf.training.strategies import STRATEGIES, Servers
+from simperf.training.strategies import STRATEGIES, ModelParallel, Servers
 from simperf.workload.layer_kernels import LayerKernels
 from simperf.workload.optimizers import OPTIMIZERS
 
 __all__ = ["load_stack", "stack_path", "stacks"]
 
 _FOLDER = Path(__file__).parent / "stacks"
-_KEYS = ("format", "kind", "title", "frontend", "optimizer", "strategy", "kernels", "transport", "serving", "source")
+_KEYS = (
+    *("format", "kind", "title", "base", "frontend", "optimizer", "allocator"),
+    *("strategy", "kernels", "transport", "serving", "source"),
+)
 
 
 def stacks() -> dict[str, Path]:
@@ -82,13 +89,14 @@ def _shipped(path: Path) -> Stack:
     return _read(path)
 
 
-def _read(path: Path) -> Stack:
+def _read(path: Path, above: tuple[Path, ...] = ()) -> Stack:
+    """The stack of a file; `above`: files whose base it is."""
     toml = read_toml(path)
     refuse_format(toml)
     problems = list(_problems_of_head(toml))
-    data = toml.data
+    data, base = toml.data, _base(toml, above)
     strategy = dict(data["strategy"]) if isinstance(data.get("strategy"), Mapping) else {}
-    name = strategy.pop("kind", "")
+    name = strategy.pop("kind", base.strategy)
     if not isinstance(name, str) or name not in STRATEGIES:
         message = (
             f"no such strategy{nearest(str(name), STRATEGIES)}" if name != "" else "the stack's strategy is missing"
@@ -97,6 +105,9 @@ def _read(path: Path) -> Stack:
         problems.append(toml.problem(("strategy", "kind"), message, value=name, expected=expected))
         list(field_values(LayerKernels, data.get("kernels", {}), toml, ("kernels",), problems))
         raise InputError(problems)
+    if base.strategy not in ("", name):
+        message, expected = f"its base is of strategy {base.strategy}", f'"{base.strategy}", or another base'
+        problems.append(toml.problem(("strategy", "kind"), message, value=name, expected=expected))
     found = list(field_values(STRATEGIES[name], strategy, toml, ("strategy",), problems))
     for section, kind in (("transport", ServerTransport), ("serving", Serving)):
         if section in data and STRATEGIES[name] is not Servers:
@@ -113,20 +124,56 @@ def _read(path: Path) -> Stack:
         found += field_values(LayerKernels, data["kernels"], toml, ("kernels",), problems)
     if "optimizer" in data:
         found += _optimizer(toml, STRATEGIES[name], problems)
+    if "allocator" in data:
+        found += _allocator(toml, STRATEGIES[name], problems)
     sources = data.get("source", {})
     problems += _problems_of_sources(toml, found, sources if isinstance(sources, Mapping) else {})
     if problems:
         raise InputError(problems)
-    options = tuple(
-        StackOption(one.kind, one.field, field_value(one.kind, one.field, one.value), sources[one.field])
+    own = {
+        (one.kind, one.field): StackOption(
+            one.kind, one.field, field_value(one.kind, one.field, one.value), sources[one.field]
+        )
         for one in found
-    )
-    about = {key: str(data.get(key, "")) for key in ("title", "frontend")}
+    }
+    before = {(one.kind, one.field): one for one in base.options}
+    problems += _problems_of_repeats(toml, found, [before[key] for key in own if before.get(key) == own[key]])
+    if problems:
+        raise InputError(problems)
+    about = {"title": str(data.get("title", "")), "frontend": str(data.get("frontend", base.frontend))}
+    source = str(sources["frontend"]) if "frontend" in sources else base.frontend_source
     try:
-        return Stack.of(path.stem, name, options, **about, frontend_source=str(sources.get("frontend", "")))
+        return Stack.of(path.stem, name, tuple({**before, **own}.values()), **about, frontend_source=source)
     except InputError as error:
         places = {one.field: one.at for one in found}
         raise InputError([_placed(one, toml, places) for one in error.problems]) from None
+
+
+def _base(toml: TomlFile, above: tuple[Path, ...]) -> Stack:
+    """The stack that a file names as its base; one without options if it names none."""
+    if "base" not in toml.data:
+        return Stack()
+    name, own = toml.data["base"], Path(toml.path)
+    if not isinstance(name, str):
+        message, expected = "the name or path of a stack is expected", 'such as "megatron-core"'
+        raise InputError(toml.problem(("base",), message, value=name, expected=expected))
+    try:
+        path = stack_path(name, own.parent)
+        if path.resolve() in {one.resolve() for one in (*above, own)}:
+            message, expected = "a stack is no base of itself", "another stack"
+            raise InputError(toml.problem(("base",), message, value=name, expected=expected))
+        return _read(path, (*above, own))
+    except UnknownNameError as error:
+        raise InputError(toml.problem(("base",), str(error), value=name)) from None
+
+
+def _problems_of_repeats(toml: TomlFile, found: list[FieldValue], repeated: list[StackOption]) -> Iterator[Problem]:
+    """Values that the base has, from the same source."""
+    same = {(one.kind, one.field) for one in repeated}
+    for one in found:
+        if (one.kind, one.field) in same:
+            message = "has no effect: the base has it, from the same source"
+            yield toml.problem(one.at, message, value=one.written, expected="what differs from the base")
 
 
 def _placed(problem: Problem, toml: TomlFile, places: Mapping[str, tuple[str | int, ...]]) -> Problem:
@@ -149,6 +196,19 @@ def _optimizer(toml: TomlFile, strategy: type[Any], problems: list[Problem]) -> 
         problems.append(toml.problem(at, message, value=given, expected="one of " + ", ".join(OPTIMIZERS)))
     else:
         yield FieldValue(Stack, "optimizer", given, given, at)
+
+
+def _allocator(toml: TomlFile, strategy: type[Any], problems: list[Problem]) -> Iterator[FieldValue]:
+    """The allocator that the file names."""
+    given, at = toml.data["allocator"], ("allocator",)
+    if strategy is not ModelParallel:
+        message, expected = "reserved memory of divided models alone is told", "no allocator, or model-parallel"
+        problems.append(toml.problem(at, message, value=given, expected=expected))
+    elif not isinstance(given, str) or given not in ALLOCATORS:
+        message = f"no such allocator{nearest(str(given), ALLOCATORS)}"
+        problems.append(toml.problem(at, message, value=given, expected="one of " + ", ".join(ALLOCATORS)))
+    else:
+        yield FieldValue(Stack, "allocator", given, given, at)
 
 
 def _problems_of_head(toml: TomlFile) -> Iterator[Problem]:

@@ -14,7 +14,7 @@ from simperf.execution import Program
 from simperf.execution.session import Session
 from simperf.layout import Layout
 from simperf.programs.failure_options import FAILURES_PARAMETER, failures_of
-from simperf.programs.job_options import JobOptions, Section, stack_of
+from simperf.programs.job_options import JobOptions, Section, set_by_stack, stack_of
 from simperf.programs.parameters import Parameter, Unless
 from simperf.programs.registry import program
 from simperf.programs.rules import deviates, slows
@@ -35,6 +35,7 @@ from simperf.training.strategies import (
     StageMessages,
 )
 from simperf.workload.layer_kernels import LayerKernels
+from simperf.workload.mixed import TRAINING_PRECISIONS
 from simperf.workload.routing import Routing
 from simperf.workload.transformers import Transformer
 from simperf.workload.tuning import BASES, Adapters, Documents
@@ -120,6 +121,7 @@ _DIVIDED = Section.of(
 )
 _ADAPTERS = Section.of(Adapters, lora_rank="rank", lora_targets="targets", frozen_precision="base")
 _DOCUMENTS = Section.of(Documents, document_tokens="tokens", document_lengths="lengths")
+_ALLOCATOR = Section.of(Stack, "allocator")
 _OFFLOAD = Section.of(Offload, offload_layers="layers", offload_states="states", offload_piece="piece")
 _LAYERS = Section.of(
     Layers,
@@ -208,10 +210,10 @@ def _of_layout(given: Mapping[str, Any]) -> Iterable[Unless]:
     divided = given["strategy"] == "model-parallel"
     expected = 'strategy = "model-parallel"'
     keys = (*_DIVIDED.keys, *_ADAPTERS.keys, *_DOCUMENTS.keys, *_OFFLOAD.keys, *_MESSAGES.keys, *_ROUTING.keys)
-    keys = (*keys, *_NOISE.keys, *_DATA)
+    keys = (*keys, *_NOISE.keys, *_DATA, *_ALLOCATOR.keys)
     yield Unless(divided, keys, "no layout divides the model", expected)
-    quantized = given["frozen_precision"] in BASES or bool(given["stack"])  # which holds for other bases, too
-    yield Unless(quantized, ("quantized_inputs",), "no matrix is in 4 bits", 'frozen_precision = "nf4"')
+    if divided:
+        yield from _of_divided_kernels(given)
     layout = given["layout"]
     fully = divided and isinstance(layout, Layout) and layout.sharding == "zero-3"
     why, other = "every rank has all weights of its part of the model", 'layout.sharding = "zero-3"'
@@ -222,6 +224,26 @@ def _of_layout(given: Mapping[str, Any]) -> Iterable[Unless]:
     yield Unless(divided, ("layout",), "the strategy gives every device the whole model", expected)
     why = "strategy model-parallel has Adam's update, of the precision"
     yield Unless(not divided, ("optimizer",), why, 'strategy = "ddp"')
+
+
+def _of_divided_kernels(given: Mapping[str, Any]) -> Iterable[Unless]:
+    """Kernels of a divided layer without effect beside others; what a stack sets holds for other jobs, too."""
+
+    def rule(used: bool, name: str, why: str, expected: str) -> Unless:
+        return Unless(used or set_by_stack(given, LayerKernels, _DIVIDED.keys[name], name), (name,), why, expected)
+
+    quantized = given["frozen_precision"] in BASES
+    yield rule(quantized, "quantized_inputs", "no matrix is in 4 bits", 'frozen_precision = "nf4"')
+    precision = TRAINING_PRECISIONS.get(given["precision"])
+    copied = precision is None or (precision.weights != precision.states and given["gradient_precision"] != "fp32")
+    joins = not given["update_kernels"].startswith("joined") or copied
+    why = "gradients are as wide as what the optimizer updates: none are joined to be copied"
+    yield rule(joins, "update_kernels", why, "fused, foreach or unfused")
+    if isinstance(given["model"], Transformer):
+        kind = given["model"].norm
+        eager = LayerKernels(norm=given["norm_kernels"]).fuses_norm(kind) == LayerKernels().fuses_norm(kind)
+        why, expected = "the norms of the blocks are as eager ones", 'norm_kernels = "fused" with RMS norms'
+        yield rule(not eager, "end_norm_kernels", why, expected)
 
 
 def _events(given: Mapping[str, Any]) -> float:
@@ -331,7 +353,7 @@ def _divided_model(given: Mapping[str, Any], kernels: LayerKernels) -> Workload:
 _PARAMETERS: tuple[Parameter | Section, ...] = (
     Parameter("strategy", Strategy, "ddp", "how devices share the work, and how gradients or weights travel", "Job"),
     Parameter("layout", str, "", "ranks along each dimension of the model's division: the table [layout]", "Job"),
-    *(_JOB, _DEVICES, *_MODEL, KERNELS, _DIVIDED, _ADAPTERS, _DOCUMENTS, _OFFLOAD, _LAYERS),
+    *(_JOB, _DEVICES, *_MODEL, KERNELS, _DIVIDED, _ADAPTERS, _DOCUMENTS, _OFFLOAD, _ALLOCATOR, _LAYERS),
     *_STRATEGIES.values(),
     *(_MESSAGES, _ROUTING, _EXCHANGE),
     *(_INPUT, _DISTURBANCES, _NOISE, SLOW_LINK, FAILURES_PARAMETER),

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from simperf.errors import InputError, Problem
+from simperf.memory import Allocator
 from simperf.training.servers.local_rings import GROUPED
 from simperf.training.servers.staleness import Consistency
 from simperf.training.strategies import STRATEGIES, Compression, DataExchange, ServerUpdate, StageMessages, Strategy
@@ -183,6 +184,9 @@ class Stack:
         what their processes do with slices
     optimizer : str
         its implementation of the optimizer, one of `simperf.workload.optimizers`; empty for the model's
+    allocator : str
+        of GPUs' memory, which decides what is reserved beyond what tensors hold: PyTorch's, in segments of fixed sizes;
+        the same with expandable_segments:True in PYTORCH_CUDA_ALLOC_CONF; none: reserved memory is not told
     kernels : LayerKernels
         kernels of a transformer layer
     """
@@ -196,6 +200,7 @@ class Stack:
     transport: ServerTransport = field(default_factory=ServerTransport)
     serving: Serving = field(default_factory=Serving)
     optimizer: str = ""
+    allocator: Allocator = "none"
     kernels: LayerKernels = field(default_factory=LayerKernels)
 
     @classmethod
@@ -216,6 +221,7 @@ class Stack:
             serving=cast(Serving, made[Serving]),
             kernels=cast(LayerKernels, made[LayerKernels]),
             optimizer=str(_of(cls, options).get("optimizer", "")),
+            allocator=_of(cls, options).get("allocator", "none"),
             **about,
         )
 

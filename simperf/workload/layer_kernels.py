@@ -101,9 +101,10 @@ class LayerKernels:
     parts_exchange : str
         what each part has: a collective of its own; or a copy to the next rank of a ring, of as many parts as ranks
     update : str
-        of the weights by Adam: one kernel, or a kernel for each operation over all of them (foreach); joined: gradients
-        that are narrower than fp32 are joined into one tensor, and that is copied to fp32, before one kernel, or
-        (joined-unfused) before a kernel for each operation, of which two keep what they make
+        of the weights by Adam: one kernel; a kernel for each operation, over all of them (foreach) or over one tensor
+        after the other (unfused), which are launched as one; joined: gradients that are narrower than fp32 are joined
+        into one tensor, and that is copied to fp32, before one kernel, or (joined-unfused) before a kernel for each
+        operation, of which two keep what they make
     recomputed : str
         of a layer that is computed again: the whole, or up to the last tensor that its backward pass needs
     end_norm : str
@@ -144,7 +145,7 @@ class LayerKernels:
     quantized_inputs: Literal["released", "kept"] = "released"
     product_parts: int = 1
     parts_exchange: Literal["collective", "ring"] = "collective"
-    update: Literal["fused", "foreach", "joined", "joined-unfused"] = "fused"
+    update: Literal["fused", "foreach", "unfused", "joined", "joined-unfused"] = "fused"
     recomputed: Literal["whole", "needed"] = "whole"
     end_norm: Literal["as-blocks", "eager"] = "as-blocks"
     apart: Literal["all", "blocks"] = "all"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from simperf.memory import ChunkMemory, LayerMemory, stage_memory
+from simperf.memory import ChunkMemory, LayerMemory, TakenBytes, stage_memory
 from simperf.schedules import SCHEDULES, count_in_flight, make_schedule, options_of
 
 KEPT = 10.0
@@ -93,3 +93,40 @@ def test_bytes_of_kinds_add_up_at_every_moment():
         assert one.after <= one.total
     assert found.peak.total == max(one.total for one in found.moments)
     assert set(found.kinds) == {"weights", "gradients", "activations", "temporaries", "messages"}
+
+
+def test_most_is_taken_with_another_layer_than_most_is_held_with():
+    """What an allocator has for a layer's own tensors lies behind all that is held before it."""
+    low = LayerMemory("low", 10.0, 0.0, 20.0)
+    high = LayerMemory("high", 5.0, 0.0, 12.0, taken=TakenBytes(backward=30.0))
+    found = stage_memory([("F", 0, 0), ("B", 0, 0)], [ChunkMemory([low, high])], {"weights": 100.0})
+    assert (found.peak.layer, found.peak.total) == ("low", 130.0)
+    assert found.reserved == 100.0 + 10.0 + 30.0
+    plain = stage_memory([("F", 0, 0), ("B", 0, 0)], [ChunkMemory([low, high._replace(taken=TakenBytes())])], {})
+    assert plain.reserved == plain.peak.total
+
+
+@pytest.mark.parametrize(
+    ("taken", "reserved"),
+    [
+        (TakenBytes(forward=40.0), 40.0),
+        (TakenBytes(backward=40.0), 17.0),  # which there is none of
+        (TakenBytes(inputs=40.0), 40.0),
+        (TakenBytes(weights=40.0), 40.0),
+        (TakenBytes(inputs=2.0), 17.0),  # less than it holds
+    ],
+)
+def test_each_pass_of_a_split_backward_pass_has_its_own_free_blocks(taken, reserved):
+    layer = LayerMemory("head", 10.0, 1.0, 9.0, 6.0, 7.0, 3.0, taken=taken)
+    found = stage_memory([("F", 0, 0), ("B", 0, 0), ("W", 0, 0)], [ChunkMemory([layer])], {})
+    assert found.reserved == reserved
+
+
+def test_kinds_of_other_streams_are_in_no_pool_but_their_own():
+    beside = (("gathered weights", 50.0),)
+    layer = LayerMemory("block", 10.0, 0.0, 4.0, forward_beside=beside, backward_beside=beside, gradient=3.0)
+    order = [("F", 0, 0), ("B", 0, 0)]
+    found = stage_memory(order, [ChunkMemory([layer])], {"weights": 100.0}, apart=("gradients", "gathered weights"))
+    assert found.peak.total == 164.0
+    assert dict(found.apart) == {"gradients": 3.0, "gathered weights": 50.0}
+    assert found.reserved == 100.0 + 10.0 + 4.0 + 53.0

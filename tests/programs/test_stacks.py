@@ -1,6 +1,7 @@
 """Software stacks: files with a source for every value, and what they set of a job."""
 
 import tomllib
+from dataclasses import replace
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -61,7 +62,9 @@ def test_every_value_is_read_as_it_is_written_and_has_a_source(name):
     assert data["format"] == 1
     Draft202012Validator(json_schema("stack")).validate(data)
     assert stack.title
-    assert len(data["source"]) == len(stack.options) + ("frontend" in data)
+    base = load_stack(data["base"]) if "base" in data else Stack()
+    sources = {one.field: one.source for one in base.options} | data["source"]
+    assert len(sources) == len(stack.options) + ("frontend" in data)
     for one in stack.options:
         spec = PROGRAMS["parameter-server" if stack.strategy == "servers" else "train"]
         parameter = spec.options.names[one.kind, one.field]
@@ -69,7 +72,7 @@ def test_every_value_is_read_as_it_is_written_and_has_a_source(name):
         strategy = {} if stack.strategy == "servers" else {"strategy": stack.strategy}
         values = spec.options.completed({"stack": name, **strategy, **({"model": SMALL} if dimensions else {})})
         assert values[parameter] in (file_value(one.kind, one.field, one.value), spec.parameters[parameter].default)
-        assert one.source == data["source"][one.field]
+        assert one.source == sources[one.field]
 
 
 @pytest.mark.parametrize("name", stacks())
@@ -161,3 +164,92 @@ def test_strategies_of_stacks_in_python():
     assert Stack().in_use([byteps]) == {}
     with pytest.raises(UnknownNameError):
         load_stack("byte")
+
+
+# A base ----------------------------------------------------------------------------------
+
+DERIVED = """
+format = 1
+kind = "stack"
+title = "Mine, with messages that take longer"
+base = "mine.toml"
+
+[transport]
+message = "7 us"
+
+[source]
+message = "measured again"
+"""
+
+
+def derived(mine, text=DERIVED):
+    folder = mine()
+    (folder / "derived.toml").write_text(text, "utf-8")
+    return folder
+
+
+def test_a_stack_has_what_its_base_has_but_for_what_it_gives(mine):
+    folder = derived(mine)
+    base, found = (load_stack(name, folder) for name in ("mine.toml", "derived.toml"))
+    assert (found.title, found.strategy) == ("Mine, with messages that take longer", "servers")
+    assert found.transport == replace(base.transport, message=found.transport.message)
+    assert found.transport.message == pytest.approx(7e-6)
+    sources = {one.field: one.source for one in found.options}
+    assert sources == {**{one.field: one.source for one in base.options}, "message": "measured again"}
+    assert load_stack("torch-fsdp2-compiled-2025").kernels == replace(
+        load_stack("torch-fsdp2-compiled").kernels, cross_entropy="compiled", update="fused"
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('base = "mine.toml"', 'base = "derived.toml"', "base: a stack is no base of itself"),
+        ('base = "mine.toml"', 'base = "byte"', "base: .*did you mean 'byteps'"),
+        ('base = "mine.toml"', "base = 3", "base: the name or path of a stack is expected"),
+        ("[transport]", '[strategy]\nkind = "ddp"\n[transport]', "strategy.kind: its base is of strategy servers"),
+        ('"7 us"', '"5 us"', "transport.message: has no effect: the base has it, from the same source"),
+        ('message = "7 us"', "", "source.message: the source of nothing"),
+    ],
+)
+def test_wrong_bases_are_told_with_line_and_key(mine, old, new, words):
+    text = DERIVED.replace(old, new, 1)
+    folder = derived(mine, text.replace("measured again", "measured") if "5 us" in new else text)
+    with pytest.raises(InputError, match=words) as caught:
+        load_stack("derived.toml", folder)
+    assert any("derived.toml" in str(problem) and problem.line for problem in caught.value.problems)
+
+
+def test_a_circle_of_bases_is_refused(mine):
+    folder = derived(mine)
+    mine(MINE.replace('title = "Mine"', 'title = "Mine"\nbase = "derived.toml"'))
+    with pytest.raises(InputError, match="a stack is no base of itself"):
+        load_stack("derived.toml", folder)
+
+
+# Allocators ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("strategy", "allocator", "words"),
+    [
+        ("ddp", "fixed-segments", "allocator: reserved memory of divided models alone is told"),
+        ("model-parallel", "fixed-segment", "allocator: no such allocator; did you mean 'fixed-segments'"),
+    ],
+)
+def test_an_allocator_that_is_not_played_is_refused(tmp_path, strategy, allocator, words):
+    text = f"""format = 1
+kind = "stack"
+allocator = "{allocator}"
+strategy = {{ kind = "{strategy}" }}
+source = {{ allocator = "its script" }}
+"""
+    (tmp_path / "mine.toml").write_text(text, "utf-8")
+    with pytest.raises(InputError, match=words):
+        load_stack("mine.toml", tmp_path)
+
+
+def test_every_stack_of_divided_models_names_its_allocator():
+    divided = [name for name in stacks() if load_stack(name).strategy == "model-parallel"]
+    assert len(divided) >= 11
+    assert all(load_stack(name).allocator != "none" for name in divided)

@@ -158,7 +158,7 @@ def test_weights_that_come_narrow_are_only_turned():
         weights = sum(made.block.scaled)
         assert sum(one.nbytes_written for one in made.cast_weights([made.block])) == each * weights
         assert (made.gathered_width, made.cast_width) == (1.0, each - 1.0)
-        cast = ops(made.update(1000, scaled=1000), "weights.narrow.cast")
+        cast = ops(made.adam.kernels(1000, scaled=1000), "weights.narrow.cast")
         assert [one.nbytes_written for one in cast] == [1000.0]
 
 

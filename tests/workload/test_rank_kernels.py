@@ -5,6 +5,8 @@ from dataclasses import replace
 import pytest
 
 from simperf.errors import InputError
+from simperf.memory import taken
+from simperf.memory.allocator import LARGE_SEGMENT
 from simperf.workload.layer_kernels import LayerKernels
 from simperf.workload.op import Op
 from simperf.workload.transformers import Transformer
@@ -177,17 +179,35 @@ def test_a_compiled_loss_keeps_logits_as_they_are_and_writes_their_gradient(tp):
     assert sum(one.nbytes_written for one in read) == 0.0
 
 
+def free_behind(head, allocator):
+    """What an allocator has taken beyond what the head's tensors hold in its backward pass."""
+    return taken(head.tensors, allocator).backward - head.activations - head.temporary_backward
+
+
+@pytest.mark.parametrize("allocator", ["fixed-segments", "expandable-segments"])
 @pytest.mark.parametrize(("kernels", "tp", "wide"), [(TORCH, 1, 3), (TORCH, 2, 4)])
-def test_a_free_block_of_narrow_logits_helps_no_wide_ones(kernels, tp, wide):
+def test_a_free_block_of_narrow_logits_helps_no_wide_ones(kernels, tp, wide, allocator):
     """So many tensors of logits in fp32 are backward, and the block of those in bf16 is between them."""
     model = replace(LLAMA, sequence=4096)
     head = rank_passes(model, kernels, tp=tp, sequence_parallel=tp > 1).head
     logits = 2.0 * model.sequence * model.vocabulary / tp
     states = 2.0 * model.sequence * model.hidden
-    assert logits <= head.fragments <= logits + 2 * states
+    shared = LARGE_SEGMENT if allocator == "fixed-segments" else 0  # of tensors below 10 MiB, as states are
+    assert logits <= free_behind(head, allocator) <= logits + 2 * states + shared
     assert head.temporary_backward + head.activations == pytest.approx(wide * 2 * logits, rel=0.2)
     compiled = rank_passes(model, replace(kernels, cross_entropy="compiled"), tp=tp, sequence_parallel=tp > 1).head
-    assert compiled.fragments <= 2 * states
+    assert free_behind(compiled, allocator) <= 2 * states + shared
+
+
+@pytest.mark.parametrize("allocator", ["fixed-segments", "expandable-segments"])
+def test_a_head_whose_gradients_of_weights_are_apart_leaves_free_blocks_too(allocator):
+    """The pass for gradients of inputs has the blocks of logits; that of weights begins with what is left for it."""
+    head = rank_passes(replace(LLAMA, sequence=4096), TORCH).head
+    found = taken(head.tensors, allocator)
+    inputs = head.activations + head.temporary_inputs
+    weights = sum(one.nbytes for one in head.left) + head.temporary_weights
+    assert found.inputs - inputs >= 2.0 * 4096 * LLAMA.vocabulary
+    assert weights <= found.weights <= weights + LARGE_SEGMENT
 
 
 def test_the_norm_before_the_head_is_eager_where_blocks_alone_are_compiled():
@@ -225,14 +245,17 @@ def test_a_norm_of_several_kernels_moves_more_bytes_and_keeps_more(recompute):
 
 
 def test_an_update_of_joined_gradients_copies_them_twice():
-    names = [one.name for one in rank_passes(LLAMA, replace(TORCH, update="joined", gradients="as-weights")).update(8)]
+    narrow = rank_passes(LLAMA, replace(TORCH, update="joined", gradients="as-weights")).adam
+    names = [one.name for one in narrow.kernels(8)]
     assert names == ["gradients.join", "gradients.copy", "adam", "weights.copy"]
     wide = rank_passes(LLAMA, replace(TORCH, update="joined", gradients="fp32"))
-    assert [one.name for one in wide.update(8)] == ["adam", "weights.copy"]
-    assert wide.joined_width == 0.0
+    assert [one.name for one in wide.adam.kernels(8)] == ["adam", "weights.copy"]
+    assert (narrow.joined(8), wide.adam.joined(8)) == (8 * (2.0 + 4.0), 0.0)
 
 
 def test_an_update_of_several_kernels_moves_more_bytes():
-    one, several = (rank_passes(LLAMA, replace(TORCH, update=update)).update(1000) for update in ("fused", "foreach"))
+    updates = "fused", "foreach", "unfused"
+    one, several, apart = (rank_passes(LLAMA, replace(TORCH, update=name)).adam.kernels(1000) for name in updates)
+    assert several == apart
     assert len(several) == len(one) + 7
     assert sum(each.nbytes for each in several) > 2 * sum(each.nbytes for each in one)

@@ -270,13 +270,13 @@ def test_messages_between_stages():
 def test_bytes_of_weights_gradients_and_the_optimizer():
     passes = made()
     assert (passes.weight_width, passes.gradient_width, passes.state_width) == (2, 4, 12)
-    assert sum(op.nbytes for op in passes.update(1000)) == 1000 * (4 + 12 + 12 + 4 + 2)
+    assert sum(op.nbytes for op in passes.adam.kernels(1000)) == 1000 * (4 + 12 + 12 + 4 + 2)
     single = made(precision="fp32")
     assert (single.weight_width, single.gradient_width, single.state_width) == (4, 4, 8)
-    assert [op.kind for op in single.update(1000)] == ["adam"]
+    assert [op.kind for op in single.adam.kernels(1000)] == ["adam"]
     half = made(kernels=EAGER, precision="fp16")
-    assert (half.gradient_width, half.update_width, passes.update_width) == (2, 4, 0)
-    assert [op.nbytes / 1000 for op in half.update(1000)] == [2 + 4, 4 + 4, 16 + 12, 4 + 2]
+    assert (half.gradient_width, half.adam.temporary(1, 1), passes.adam.temporary(1, 1)) == (2, 4, 0)
+    assert [op.nbytes / 1000 for op in half.adam.kernels(1000)] == [2 + 4, 4 + 4, 16 + 12, 4 + 2]
     norm, *reductions = passes.clipping(1000, over=("tp", "dp"))
     assert norm.nbytes == 4000
     assert [(one.dimension, one.nbytes) for one in reductions] == [("tp", 4), ("dp", 4)]

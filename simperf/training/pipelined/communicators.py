@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from simperf.collectives.relayed import TokenKernel
 from simperf.layout import Layout
+from simperf.training.pipelined.weight_shares import WeightShares
 from simperf.training.pipelined.work import LayerBucket, StepEnd, StepWork
 
 __all__ = [
@@ -151,10 +152,10 @@ def communicators(
     of_experts = layout.expert_sharding_mesh
     for ranks in of_copies(of_experts.groups("dp_shard") if sharded else layout.groups("edp")):
         add("edp", "edp", ranks, of_buckets[stages[ranks[0]]]["edp"])
-    shared: Mapping[Dimension, int] = {"dp": layout.dp_shard * layout.cp, "edp": layout.expert_dp_shard}
+    shares = WeightShares.of(layout, work.plan.copies)
     for around, grid in zip(AROUND, (shards, of_experts), strict=True):
         for ranks in grid.groups("dp_replicate"):
-            stage, over = stages[ranks[0]], shared[around] * work.plan.copies
+            stage, over = stages[ranks[0]], shares.along(around)
             sizes = [one.weights * work.ends[stage].gradient for one in buckets[stage] if one.dimension == around]
             add(REPLICAS[around], around, ranks, (Payload("all-reduce", nbytes / over) for nbytes in sizes))
     ways = dict.fromkeys((here, there) for _, here, there in work.edges())

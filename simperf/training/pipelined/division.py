@@ -25,12 +25,12 @@ from simperf.training.pipelined.refusals import (
     together,
 )
 from simperf.training.pipelined.stage import Pacing
+from simperf.training.pipelined.step_end import gathered_width, step_end
 from simperf.training.pipelined.weight_units import UnitBytes, weight_units
-from simperf.training.pipelined.work import StepEnd, StepWork, WeightUnit
+from simperf.training.pipelined.work import StepWork, WeightUnit
 from simperf.training.replica import Dimensions
 from simperf.training.strategies import ModelParallel
 from simperf.workload.mixed import TRAINING_PRECISIONS, training_precision
-from simperf.workload.precision import element_size
 from simperf.workload.product_recipe import RECIPES, product_recipe
 from simperf.workload.routing import Routing
 from simperf.workload.transformers.flops import Recomputation
@@ -40,7 +40,6 @@ from simperf.workload.tuning import Trained
 
 __all__ = ["divide", "pacing_of", "rank_precision"]
 
-_SINGLE = element_size("fp32")
 #: weights of the embedding, which the head has too where both are one
 _TIED = "embed.weight"
 
@@ -122,7 +121,12 @@ def divide(
         )
         raise InputError(Problem(message, key="schedule", value=strategy.schedule, expected="such as dualpipe"))
     refuse_offload(offload or Offload(), plan, counts, layout)
-    ends = tuple(_end(work, stage, made, strategy, layout) for stage in range(len(plan.stages)))
+    fully, each = layout.sharding == "zero-3", _reduces_each(layout, strategy)
+    units = _units(work, made, strategy, apart=layout.spreads_experts) if fully else ()
+    ends = tuple(
+        step_end(work, stage, made, strategy, layout, units=units[stage] if fully else (), each=each)
+        for stage in range(len(plan.stages))
+    )
     return replace(
         work,
         ends=ends,
@@ -130,7 +134,7 @@ def divide(
         rows=experts.of_places if uneven else (),
         kernel=TokenKernel(experts.copies, strategy.routing.exchange_blocks) if experts.copies else None,
         others=tuple(on(place) for place in range(1, layout.ep)) if uneven else (),
-        units=_units(work, made, strategy, apart=layout.spreads_experts) if layout.sharding == "zero-3" else (),
+        units=units,
         offload=offload or Offload(),
         draws=LoadDraws(tuple(parts), plan.microbatches, seed) if drawn else LoadDraws(),
     )
@@ -333,52 +337,13 @@ def _passes(
     )
 
 
-def _end(work: StepWork, stage: int, made: RankPasses, strategy: ModelParallel, layout: Layout) -> StepEnd:
-    """The work of a rank of a stage around its passes."""
-    layers = [layer for chunk in work.chunks(stage) for layer in work.layers(stage, chunk)]
-    weights, experts = sum(layer.parameters for layer in layers), sum(layer.of_experts for layer in layers)
-    sharded = layout.sharding != "none"
-    copies = work.plan.copies
-    own = -(-(weights - experts) // (layout.dp_shard * layout.cp * copies if sharded else 1))
-    own += -(-experts // (layout.expert_dp_shard * copies if sharded else 1))
-    scaled, fully, fresh = 0, layout.sharding == "zero-3", _reduces_each(layout, strategy)
-    if made.gathered_width:
-        scaled = -(-sum(map(sum, (one.scaled for one in layers))) // (layout.dp_shard * layout.cp * copies))
-        scaled += -(-sum(map(sum, (one.scaled_experts for one in layers))) // (layout.expert_dp_shard * copies))
-    keeps = fully and strategy.exchange.kept == "as-products"
-    late = made.late and made.sizes.width < made.gradient_width
-    largest = max((one.elements for layer in layers for one in layer.weights), default=0)
-    return StepEnd(
-        begin=(*(() if fresh else (made.clear_gradients(weights),)), *made.cast_weights(layers)),
-        replicated=made.replicated_gradients(layers),
-        norm=made.clipping(own) if strategy.exchange.clip else (),
-        update=made.update(own, copies=not fully or keeps, scaled=scaled),
-        gradient=made.gradient_width,
-        weight=_gathered(made, strategy) if fully else made.weight_width,
-        narrow=made.gathered_width,
-        cast=made.cast_width,
-        state=made.state_width,
-        part=made.weight_width if keeps else 0.0,
-        late=made.sizes.width if late else 0.0,
-        # gradients of weights that are kept in fp32 are cast one by one, and the narrow ones are gone then
-        temporary=own * (made.update_width - (made.gradient_width % _SINGLE if fully and not keeps else 0.0)),
-        joined=own * made.joined_width,
-        widened=largest * made.gradient_width if late else 0.0,
-    )
-
-
-def _gathered(made: RankPasses, strategy: ModelParallel) -> float:
-    """Bytes of a weight as fully sharded ones are gathered."""
-    return element_size("fp32") if strategy.exchange.gathered == "fp32" else made.weight_width
-
-
 def _units(
     work: StepWork, made: RankPasses, strategy: ModelParallel, *, apart: bool
 ) -> tuple[tuple[WeightUnit, ...], ...]:
     """Units of each stage; `apart` as for `weight_units`."""
     options, stages = strategy.exchange, len(work.plan.stages)
     product = made.sizes.width if made.sizes.fresh_gradients else made.gradient_width
-    gathered = _gathered(made, strategy)
+    gathered = gathered_width(made, strategy)
     nbytes = UnitBytes(gathered, made.weight_width, product, made.gradient_width, made.gathered_width)
     return tuple(
         tuple(

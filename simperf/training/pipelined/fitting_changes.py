@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from simperf.errors import DeviceMemoryError, InputError, Problem
 from simperf.layout import Layout
 from simperf.layout.layout import Sharding
-from simperf.memory import DRIVER, StageMemory
+from simperf.memory import DRIVER, Allocator, StageMemory
 from simperf.training.offload import Offload
 from simperf.training.pipelined.division import divide, pacing_of
 from simperf.training.pipelined.stage_memory import libraries_of, work_memory
@@ -44,6 +44,8 @@ class Divided:
         Of the GPU.
     offload : Offload
         What ranks hold in the memory of their hosts.
+    allocator : str
+        Of a GPU's memory, one of `simperf.memory.ALLOCATORS`.
     """
 
     model: Dimensions
@@ -52,6 +54,7 @@ class Divided:
     batch: int
     architecture: str = ""
     offload: Offload = field(default_factory=Offload)
+    allocator: Allocator = "none"
 
     def memory(self, work: StepWork | None = None) -> tuple[StageMemory, ...]:
         """Memory of a rank of each stage over a step.
@@ -84,7 +87,14 @@ class Divided:
 
     def _held(self, work: StepWork) -> tuple[StageMemory, ...]:
         libraries, pacing = libraries_of(self.model.kernels), pacing_of(self.layout, self.strategy)
-        return work_memory(work, self.layout, pacing, libraries=libraries, architecture=self.architecture)
+        return work_memory(
+            work,
+            self.layout,
+            pacing,
+            libraries=libraries,
+            architecture=self.architecture,
+            allocator=self.allocator,
+        )
 
 
 class Change(NamedTuple):

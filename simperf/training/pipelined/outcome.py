@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from simperf.execution.session import Session
-from simperf.memory import StageMemory
+from simperf.memory import DRIVER, StageMemory
 from simperf.training.job import Job
 from simperf.training.outcome import tell_cost, tell_use
 from simperf.training.pipelined.play import Pipeline
@@ -78,6 +79,8 @@ def tell(
     tell_cost(m, time, rate)
     m.metric("memory", max(one.peak.total for one in memory), "B")
     _tell_memory(m, memory)
+    if job.stack.allocator != "none":
+        _tell_reserved(m, processes, memory)
     _tell_slowest(m, processes, time, first)
     _tell_stages(m, processes, time, first)
     for stage, one in enumerate(memory):
@@ -118,6 +121,18 @@ def _tell_memory(m: Session, memory: Sequence[StageMemory]) -> None:
     parts = sorted(((size, kind) for kind, size in peak.held.items() if size), reverse=True)
     told = ", ".join(f"{kind} {format_quantity(size, 'B')}" for size, kind in parts)
     m.notes.append(f"most memory: {format_quantity(peak.total, 'B')} on stage {stage}, {peak.when}: {told}")
+
+
+def _tell_reserved(m: Session, processes: Sequence[StageProcess], memory: Sequence[StageMemory]) -> None:
+    """Report what the allocator has taken; where it would take more than there is, it gives back what is free."""
+    room = min(getattr(one.device.part, "memory_capacity", math.inf) for one in processes) - DRIVER
+    wanted = max(one.reserved for one in memory)
+    m.metric("reserved memory", min(wanted, room), "B")
+    if wanted > room:
+        m.notes.append(
+            f"the allocator would take {format_quantity(wanted, 'B')} of {format_quantity(room, 'B')}, and gives back "
+            "what is free: time for that is not played"
+        )
 
 
 def _tell_slowest(m: Session, processes: Sequence[StageProcess], time: float, first: int) -> None:

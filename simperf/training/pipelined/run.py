@@ -211,7 +211,15 @@ def _memory(m: Session, job: Job, pipeline: Pipeline) -> tuple[StageMemory, ...]
     )
     assert isinstance(job.model, Dimensions)
     assert isinstance(job.strategy, ModelParallel)
-    divided = Divided(job.model, pipeline.layout, job.strategy, job.batch, architecture, job.devices.offload)
+    divided = Divided(
+        job.model,
+        pipeline.layout,
+        job.strategy,
+        job.batch,
+        architecture,
+        job.devices.offload,
+        job.stack.allocator,
+    )
     if job.devices.offload:
         hosts = refuse_full_hosts(m.machine, pipeline.nodes, pipeline.layout, pipeline.work)
         m.metric("host memory", max(hosts.values()), "B")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from simperf.memory import LayerMemory, TensorKind, allocated
 from simperf.training.pipelined.stage import Pacing
+from simperf.training.pipelined.weight_shares import WeightShares
 from simperf.training.pipelined.work import StepEnd, WeightUnit
 
 __all__ = ["flat_layers", "sharded_layers"]
@@ -15,7 +16,7 @@ def sharded_layers(
     layers: Sequence[LayerMemory],
     units: Sequence[WeightUnit],
     end: StepEnd,
-    ranks: Mapping[str, int],
+    shares: WeightShares,
     pacing: Pacing,
 ) -> Iterator[LayerMemory]:
     """Layers of a chunk with weights that are whole while they run, with buffers, and with parts of gradients.
@@ -32,8 +33,8 @@ def sharded_layers(
         Of the chunk, in the order of the forward pass.
     end : StepEnd
         Of the stage.
-    ranks : mapping of str to int
-        That share the weights, and those of experts, by their dimensions.
+    shares : WeightShares
+        Ranks that share the weights.
     pacing : Pacing
     """
     of = {index: unit for unit in units for index in unit.bucket.layers}
@@ -60,7 +61,7 @@ def sharded_layers(
                 ("gathered weights", gathered(ahead)),
                 ("buckets", allocated(packed)),
             ),
-            gradient=sum(one.weights * end.gradient / ranks[one.dimension] for one in own.buckets)
+            gradient=sum(one.weights * end.gradient / shares.along(one.dimension) for one in own.buckets)
             if own is not None and makes
             else 0.0,
         )

@@ -8,19 +8,23 @@ from typing import Literal, TypeAlias
 
 from simperf.layout import Layout
 from simperf.memory import (
+    Allocator,
     ChunkMemory,
     LayerMemory,
     ParameterBytes,
     StageMemory,
+    TakenBytes,
     TensorKind,
     allocated,
     stage_memory,
     state_memory,
+    taken,
     workspace,
 )
 from simperf.training.pipelined.host_memory import offloaded_layers, without_states
 from simperf.training.pipelined.sharded_memory import flat_layers, sharded_layers
 from simperf.training.pipelined.stage import Pacing
+from simperf.training.pipelined.weight_shares import WeightShares
 from simperf.training.pipelined.work import StepWork
 from simperf.workload.layer_kernels import LayerKernels
 from simperf.workload.op import Op
@@ -41,7 +45,13 @@ def libraries_of(kernels: LayerKernels) -> tuple[Library, ...]:
 
 
 def work_memory(
-    work: StepWork, layout: Layout, pacing: Pacing, *, libraries: Sequence[Library] = (), architecture: str = ""
+    work: StepWork,
+    layout: Layout,
+    pacing: Pacing,
+    *,
+    libraries: Sequence[Library] = (),
+    architecture: str = "",
+    allocator: Allocator = "none",
 ) -> tuple[StageMemory, ...]:
     """Memory of a rank of each stage over a step, of that whose experts get most rows.
 
@@ -56,6 +66,10 @@ def work_memory(
         Whose matrix products keep a workspace, beside that of PyTorch for the head: see `simperf.memory.workspace`.
     architecture : str
         Of the GPU.
+    allocator : str
+        Of its memory. With segments of fixed sizes gradients that are joined find no block that is free, as those that
+        passes leave are of single tensors, which are taken to be smaller; with those that expand, and with none named,
+        what passes leave is one block.
     """
     if work.rows:
         work = work.at(work.rows.index(max(work.rows)))
@@ -65,7 +79,7 @@ def work_memory(
         order = _order(work, stage)
         numbers = work.chunks(stage)
         own = [work.layers(stage, number) for number in numbers]
-        chunks = tuple(_chunk(work, stage, number, layout, pacing) for number in numbers)
+        chunks = tuple(_chunk(work, stage, number, layout, pacing, allocator) for number in numbers)
         if (order, chunks) not in found:
             layers = [layer for chunk in own for layer in chunk]
             resident = _resident(layers, work, stage, layout, pacing)
@@ -77,7 +91,8 @@ def work_memory(
             # what a host updates, or what goes through the GPU piece by piece, holds next to nothing there
             end = work.ends[stage]
             update = allocated(end.temporary) if work.offload.states == "gpu" else 0.0
-            joined = (update, allocated(end.joined)) if end.joined and update else (0.0, 0.0)
+            apiece = allocated(end.joined) if allocator == "fixed-segments" else 0.0
+            joined = (update, apiece) if end.joined and update else (0.0, 0.0)
             parts = _reduced(layers, work, stage, layout) if work.units and not pacing.each else 0.0
             made = stage_memory(
                 order, chunks, resident, update=update - joined[0], reduced=parts, joined=joined, apart=apart
@@ -91,14 +106,9 @@ def work_memory(
 
 def _parts(work: StepWork, stage: int, layout: Layout) -> float:
     """A rank's parts of gradients that were added up whole: made on the stream of reductions, up to the next step."""
-    ranks = _sharing(layout)
+    shares = WeightShares.of(layout, work.plan.copies)
     buckets = (one for unit in work.units[stage] for one in unit.buckets)
-    return sum(one.weights * work.ends[stage].gradient / ranks[one.dimension] for one in buckets)
-
-
-def _sharing(layout: Layout) -> dict[str, int]:
-    """Ranks that share fully sharded weights, and those of experts."""
-    return {"dp": layout.dp_shard * layout.cp, "edp": layout.expert_dp_shard}
+    return sum(one.weights * work.ends[stage].gradient / shares.along(one.dimension) for one in buckets)
 
 
 def _order(work: StepWork, stage: int) -> tuple[tuple[str, int, int], ...]:
@@ -111,15 +121,19 @@ def _order(work: StepWork, stage: int) -> tuple[tuple[str, int, int], ...]:
     return tuple(found)
 
 
-def _chunk(work: StepWork, stage: int, number: int, layout: Layout, pacing: Pacing) -> ChunkMemory:
+def _chunk(
+    work: StepWork, stage: int, number: int, layout: Layout, pacing: Pacing, allocator: Allocator
+) -> ChunkMemory:
     part = work.part(stage, number)
     sends, returns = part < len(work.parts) - 1, part > 0
     passes = work.layers(stage, number)
-    known = {id(one): _layer(one) for one in {id(one): one for one in passes}.values()}
+    known = {id(one): _layer(one, allocator) for one in {id(one): one for one in passes}.values()}
     layers = [known[id(one)] for one in passes]
     units = [unit for unit in work.units[stage] if unit.bucket.chunk == number] if work.units else []
     if units:
-        layers = list(sharded_layers(layers, units, work.ends[stage], _sharing(layout), pacing))
+        layers = list(
+            sharded_layers(layers, units, work.ends[stage], WeightShares.of(layout, work.plan.copies), pacing)
+        )
     end = work.ends[stage]
     if late := end.late:
         behind = [late * sum(one.parameters for one in passes[index + 1 :]) for index in range(len(passes))]
@@ -138,7 +152,7 @@ def _chunk(work: StepWork, stage: int, number: int, layout: Layout, pacing: Paci
     return ChunkMemory(tuple(layers), work.message if sends else 0.0, work.message if returns else 0.0)
 
 
-def _layer(one: LayerPasses) -> LayerMemory:
+def _layer(one: LayerPasses, allocator: Allocator) -> LayerMemory:
     kept = sum(allocated(tensor.nbytes) for tensor in one.kept)
     left = sum(allocated(tensor.nbytes) for tensor in one.left)
     return LayerMemory(
@@ -149,16 +163,15 @@ def _layer(one: LayerPasses) -> LayerMemory:
         left,
         one.temporary_inputs,
         one.temporary_weights,
-        fragments=one.fragments,
+        taken=taken(one.tensors, allocator) if one.tensors is not None else TakenBytes(),
     )
 
 
 def _reduced(layers: Sequence[LayerPasses], work: StepWork, stage: int, layout: Layout) -> float:
     """Bytes of whole gradients that a rank gives back when they are reduced, once a step."""
-    experts = sum(layer.of_experts for layer in layers)
-    others, copies = sum(layer.parameters for layer in layers) - experts, work.plan.copies
-    parts = others / (layout.dp_shard * layout.cp * copies) + experts / (layout.expert_dp_shard * copies)
-    return (others + experts - parts) * work.ends[stage].gradient
+    weights, experts = sum(layer.parameters for layer in layers), sum(layer.of_experts for layer in layers)
+    parts = WeightShares.of(layout, work.plan.copies).part(weights, experts)
+    return (weights - parts) * work.ends[stage].gradient
 
 
 def _resident(
@@ -173,13 +186,10 @@ def _resident(
     if work.units:  # the part of a rank is in fp32, or has a copy that is but in pure training; gradients come and go
         own, copy = (end.part, end.state - states) if end.part else (_SINGLE, 0.0)
         each = ParameterBytes(own, 0.0, copy, states)
-    copies = work.plan.copies
-    shared = layout.dp_shard * layout.cp * copies
-    found = state_memory(weights - experts, each, sharding=layout.sharding, over=shared)
+    shares = WeightShares.of(layout, work.plan.copies)
+    found = state_memory(weights - experts, each, sharding=layout.sharding, over=shares.others)
     if experts:
-        for kind, nbytes in state_memory(
-            experts, each, sharding=layout.sharding, over=copies * layout.expert_dp_shard
-        ).items():
+        for kind, nbytes in state_memory(experts, each, sharding=layout.sharding, over=shares.experts).items():
             found[kind] += nbytes
     if scaled and end.cast:
         found["weights"] += scaled * end.cast

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
+from simperf.memory import LayerTensors
 from simperf.workload.op import Op
 from simperf.workload.transformers.dimensions import Weight
 
@@ -112,9 +113,8 @@ class LayerPasses:
         Most that tensors which live inside of these two passes hold at a time, beside `kept` and `left` [B].
     frozen : tuple of Kept
         Weights of this rank that are not trained.
-    fragments : float
-        Where its backward pass follows its forward pass at once, what an allocator takes for them beyond the most that
-        their tensors hold [B].
+    tensors : LayerTensors, optional
+        Lifetimes of its tensors, where its backward pass follows its forward pass at once.
 
     Attributes
     ----------
@@ -140,7 +140,7 @@ class LayerPasses:
     temporary_inputs: float = 0.0
     temporary_weights: float = 0.0
     frozen: tuple[Kept, ...] = ()
-    fragments: float = 0.0
+    tensors: LayerTensors | None = None
     parameters: int = field(init=False, repr=False, compare=False)
     of_experts: int = field(init=False, repr=False, compare=False)
 

@@ -11,7 +11,7 @@ from simperf.schedules import SCHEDULES
 from simperf.training.pipelined.division import divide
 from simperf.training.pipelined.fitting_changes import Divided, changes_that_fit, refuse_what_does_not_fit
 from simperf.training.replica import Dimensions
-from simperf.training.strategies import ModelParallel
+from simperf.training.strategies import DataExchange, ModelParallel
 from simperf.workload.layer_kernels import LayerKernels
 from simperf.workload.transformers import Transformer
 
@@ -72,16 +72,39 @@ def test_joined_gradients_have_memory_of_their_own_whatever_is_free(update, made
     def memory(update, gradients):
         kernels = replace(FUSED, gradients=gradients, gradient_accumulation="unfused", update=update)
         job = divided(layout=Layout(dp=4, sharding="zero-1"))
-        return replace(job, model=replace(job.model, kernels=kernels)).memory()[0]
+        return replace(job, model=replace(job.model, kernels=kernels), allocator="fixed-segments").memory()[0]
 
     usual, joined = memory("fused", "as-weights"), memory(update, "as-weights")
     own = SMALL.parameters / 4
     assert joined.moments[:-1] == usual.moments[:-1]
     assert joined.moments[-1].held["joined gradients"] == pytest.approx(made * own, rel=0.01)
-    passes = max(one.total + one.fragments for one in joined.moments[:-1])
+    passes = max(one.reserved for one in joined.moments[:-1])
     assert joined.reserved - passes == pytest.approx((2 + made) * own, rel=0.01)
-    wide = memory("joined", "fp32")  # they lie in one tensor from the start
-    assert wide == memory("fused", "fp32")
+    wide = memory(update, "fp32")  # a stack's, where they lie in one tensor from the start
+    assert not wide.moments[-1].held.get("joined gradients")
+
+
+@pytest.mark.parametrize(("update", "made"), [("fused", 2), ("joined", 4), ("joined-unfused", 12)])
+def test_parts_in_fp32_have_joined_gradients_of_the_same_bytes(update, made):
+    """Gradients that are cast one by one take 2 bytes more than narrow ones; joined ones are copied beside them."""
+    kernels = replace(FUSED, gradients="as-weights", gradient_accumulation="unfused", update=update)
+    job = divided(layout=Layout(dp=4, sharding="zero-3"))
+    (found,) = replace(job, model=replace(job.model, kernels=kernels)).memory()
+    held = found.moments[-1].held
+    told = held.get("joined gradients", 0.0) + held.get("temporaries", 0.0)
+    assert told == pytest.approx(made * SMALL.parameters / 4, rel=0.01)
+
+
+@pytest.mark.parametrize("flat", [False, True])
+def test_an_update_of_one_tensor_after_the_other_makes_two_of_the_largest(flat):
+    """Of flat weights that is a unit, here the root; else the embedding's part."""
+    kernels = replace(FUSED, update="unfused")
+    exchange = DataExchange(reshard="always", flat=flat)
+    job = divided(layout=Layout(dp=4, sharding="zero-3"), exchange=exchange)
+    (found,) = replace(job, model=replace(job.model, kernels=kernels)).memory()
+    matrix = SMALL.vocabulary * SMALL.hidden / 4
+    wanted = 2 * 4 * matrix * (2 if flat else 1)  # the embedding and the head
+    assert found.moments[-1].held["temporaries"] == pytest.approx(wanted, rel=0.02)
 
 
 def test_1f1b_keeps_fewer_micro_batches_on_later_stages():

@@ -13,7 +13,7 @@ from simperf.workload.transformers.dimensions import Weight
 from simperf.workload.transformers.parallel.block import NormStep
 from simperf.workload.transformers.parallel.linear import Linear, accumulated, frozen_weights
 from simperf.workload.transformers.parallel.operations import SINGLE, each
-from simperf.workload.transformers.parallel.record import PassRecord, fragments
+from simperf.workload.transformers.parallel.record import PassRecord, layer_tensors
 from simperf.workload.transformers.parallel.sizes import RankSizes
 from simperf.workload.transformers.parallel.softmax_loss import SoftmaxLoss, logits_kernel, logits_reduce
 from simperf.workload.transformers.passes import Kept, LayerPasses
@@ -201,7 +201,7 @@ class Head:
             left=split.left if apart else (),
             temporary_inputs=(split.inputs if apart else backward.peak) - held,
             temporary_weights=split.weights - sum(one.nbytes for one in split.left) if apart else 0.0,
-            fragments=fragments(forward, backward),
+            tensors=layer_tensors(forward, backward),
         )
 
     @property

@@ -12,6 +12,7 @@ from simperf.workload.precision import element_size
 from simperf.workload.routing import Routing
 from simperf.workload.transformers.dimensions import Transformer
 from simperf.workload.transformers.flops import RECOMPUTATIONS, Recomputation
+from simperf.workload.transformers.parallel.adam import AdamUpdate
 from simperf.workload.transformers.parallel.block import Block
 from simperf.workload.transformers.parallel.casts import cast_kernels, turned
 from simperf.workload.transformers.parallel.ends import Embedding, Head
@@ -26,21 +27,7 @@ from simperf.workload.tuning import Trained
 
 __all__ = ["RankPasses", "Spread", "rank_passes"]
 
-#: arithmetic of Adam with decay of weights for each weight [FLOP]
-_ADAM = 21.0
 _SINGLE = element_size("fp32")
-#: kernels of PyTorch's foreach implementation of AdamW (torch/optim/adamw.py, `_multi_tensor_adamw`): name, kind, FLOP,
-#: bytes read and written of each weight, family
-_FOREACH: tuple[tuple[str, str, float, float, float, str], ...] = (
-    ("adam.decay", "mul", 1.0, _SINGLE, _SINGLE, "elementwise"),
-    ("adam.mean", "lerp", 3.0, 2 * _SINGLE, _SINGLE, "elementwise"),
-    ("adam.square.mul", "mul", 1.0, _SINGLE, _SINGLE, "elementwise"),
-    ("adam.square.add", "addcmul", 3.0, 2 * _SINGLE, _SINGLE, "elementwise"),
-    ("adam.root", "sqrt", 1.0, _SINGLE, _SINGLE, "elementwise"),
-    ("adam.root.div", "div", 1.0, _SINGLE, _SINGLE, "elementwise"),
-    ("adam.root.add", "add", 1.0, _SINGLE, _SINGLE, "elementwise"),
-    ("adam.step", "addcdiv", 3.0, 3 * _SINGLE, _SINGLE, "elementwise"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,79 +175,12 @@ class RankPasses:
         syncs = [Sync("all-reduce", name, _SINGLE, f"clip.{name}") for name in over]
         return (replace(total, name="clip.norm"), *syncs)
 
-    def update(self, elements: int, *, copies: bool = True, scaled: int = 0) -> tuple[Op, ...]:
-        """Adam over so many weights that this rank owns, and what goes before and behind it.
-
-        Gradients narrower than fp32 are copied to fp32; with fp16 they are divided by the scale of the loss and checked
-        (NVIDIA/Megatron-LM at 23e00ed0, megatron/core/optimizer/optimizer.py). Adam is one kernel over all weights;
-        weights narrower than fp32 are copied from those that it has updated.
-
-        Parameters
-        ----------
-        elements : int
-            With optimizer states divided over data-parallel ranks the part of one.
-        copies : bool
-            Whether weights are copied from those in fp32 now, not when they are gathered.
-        scaled : int
-            How many of them are gathered as narrow as their products are: they are cast instead, or when they are
-            gathered, by a factor that is found now.
-        """
-        weights, gradients = self.weight_width, self.gradient_width
-        pure = self.state_width < 2 * _SINGLE
-        copied = [("gradients.join", gradients)] * self._joins
-        copied += [("gradients.copy", _SINGLE)] * (gradients < _SINGLE and not pure)
-        steps = [(name, "copy", 0.0, gradients, written, "copy") for name, written in copied]
-        if self.sizes.precision == "fp16":
-            steps.append(("gradients.unscale", "mul", 2.0, _SINGLE, _SINGLE, "elementwise"))
-        steps += _FOREACH if self._each_operation else [("adam", "adam", _ADAM, 4 * _SINGLE, 3 * _SINGLE, "optimizer")]
-        if pure:
-            steps = [(*one[:3], one[3] * weights / _SINGLE, one[4] * weights / _SINGLE, one[5]) for one in steps]
-        if weights < _SINGLE and copies and not pure:
-            steps.append(("weights.copy", "copy", 0.0, _SINGLE, weights, "copy"))
-        found = [
-            replace(
-                each(
-                    kind,
-                    elements - (scaled if name == "weights.copy" else 0),
-                    flops=flops,
-                    read=read,
-                    written=written,
-                    dtype="fp32",
-                    family=family,
-                ),
-                name=name,
-            )
-            for name, kind, flops, read, written, family in steps
-        ]
-        if scaled and self.sizes.recipe is not None:
-            casts = cast_kernels(self.sizes.recipe, scaled, "weights.narrow", "fp32")
-            found += casts if copies else casts[:-1]
-        return tuple(found)
-
     @property
-    def update_width(self) -> float:
-        """Bytes that the update holds of an element beside gradients and states [B].
-
-        Gradients in fp32, if narrower; and roots of squares, which the foreach implementation makes for all weights
-        (pytorch/pytorch, torch/optim/adamw.py, `_multi_tensor_adamw`: ``torch._foreach_sqrt``). Over one tensor of all
-        weights the quotient that follows is another tensor (PyTorch 1.13, `_single_tensor_adamw`).
-        """
-        state = min(_SINGLE, self.state_width / 2)
-        made = {"foreach": 1, "joined-unfused": 2}.get(self.updates, 0)
-        return (state if self.gradient_width < state else 0.0) + made * state
-
-    @property
-    def joined_width(self) -> float:
-        """Bytes of an element of all tensors that the update makes of joined gradients [B]; 0 if it joins none."""
-        return self.gradient_width + self.update_width if self._joins else 0.0
-
-    @property
-    def _joins(self) -> bool:
-        return self.updates.startswith("joined") and self.gradient_width < _SINGLE <= self.state_width / 2
-
-    @property
-    def _each_operation(self) -> bool:
-        return self.updates in ("foreach", "joined-unfused")
+    def adam(self) -> AdamUpdate:
+        """The update of its weights."""
+        sizes = self.sizes
+        widths = self.weight_width, self.gradient_width, self.state_width
+        return AdamUpdate(self.updates, *widths, sizes.precision, sizes.recipe)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from simperf.memory.growing_pool import GrowingPool
+from simperf.memory import LayerTensors, TensorEvent
 from simperf.workload.op import Op
 from simperf.workload.transformers.passes import Await, CollectiveName, Item, Kept, Sync
 
-__all__ = ["PassRecord", "SplitMemory", "fragments"]
+__all__ = ["PassRecord", "SplitMemory", "layer_tensors"]
 
 
-class _TensorEvent(NamedTuple):
+class _Logged(NamedTuple):
     """An event of a tensor: it is there from now on, is read for gradients of weights, or is there no longer."""
 
     kind: Literal["hold", "read", "free"]
@@ -57,7 +57,7 @@ class PassRecord:
         self._beside: set[str] = set()  # labels of collectives that what follows does not wait for
         self._tensors: dict[str, int] = {}
         self._sizes: list[Kept] = []
-        self._log: list[_TensorEvent] = []
+        self._log: list[_Logged] = []
         self._later: set[int] = set()
         self._now = self._peak = 0.0
         self._prefix = ""
@@ -141,7 +141,7 @@ class PassRecord:
         assert name not in self._tensors, name
         self._tensors[name] = tensor = len(self._sizes)
         self._sizes.append(Kept(name, float(nbytes)))
-        self._log.append(_TensorEvent("hold", tensor))
+        self._log.append(_Logged("hold", tensor))
         if weights:
             self._later.add(tensor)
         self._now += nbytes
@@ -149,13 +149,13 @@ class PassRecord:
 
     def read(self, *names: str) -> None:
         """Gradients of weights read tensors here."""
-        self._log += (_TensorEvent("read", self._tensors[name]) for name in names)
+        self._log += (_Logged("read", self._tensors[name]) for name in names)
 
     def free(self, *names: str) -> None:
         """Tensors exist no longer."""
         for name in names:
             tensor = self._tensors.pop(name)
-            self._log.append(_TensorEvent("free", tensor))
+            self._log.append(_Logged("free", tensor))
             self._now -= self._sizes[tensor].nbytes
 
     def resize(self, name: str, nbytes: float) -> None:
@@ -181,13 +181,18 @@ class PassRecord:
     def kept(self, names: Iterable[str]) -> tuple[Kept, ...]:
         """Of all tensors that exist those of these names; the others are freed."""
         found = tuple(Kept(name, self._sizes[self._tensors[name]].nbytes) for name in names if name in self._tensors)
-        self.free(*(set(self._tensors) - {one.name for one in found}))
+        self.free(*[name for name in self._tensors if name not in {one.name for one in found}])
         return found
 
     @property
     def tensors(self) -> tuple[str, ...]:
         """Names of all tensors that exist."""
         return tuple(self._tensors)
+
+    @property
+    def live(self) -> Mapping[str, int]:
+        """Tensors that exist, by name: which of all that it has had."""
+        return self._tensors
 
     @property
     def peak(self) -> float:
@@ -228,35 +233,48 @@ class PassRecord:
             weights = max(weights, now)
         return SplitMemory(tuple(self._sizes[tensor] for tensor in left), inputs, weights)
 
-    def play(self, pool: GrowingPool, blocks: Mapping[str, int]) -> dict[str, int]:
-        """Take its tensors from a pool, and give them back; numbers of those that exist then, by name.
+    def numbers(self, before: Mapping[str, int]) -> list[int]:
+        """Number of each tensor: of those that exist before by their names, fresh ones of the others."""
+        fresh, left, found = max(before.values(), default=-1) + 1, dict(before), list[int]()
+        for index, one in enumerate(self._sizes):
+            found.append(left.pop(one.name, fresh + index))
+        return found
 
-        Parameters
-        ----------
-        pool : GrowingPool
-        blocks : mapping of str to int
-            Numbers that tensors have in the pool which exist before.
-        """
-        numbers: dict[int, int] = {}
-        fresh = max(blocks.values(), default=-1) + 1
-        for one in self._log:
-            name, nbytes = self._sizes[one.tensor]
-            if one.kind == "hold" and name in blocks and blocks[name] not in numbers.values():
-                numbers[one.tensor] = blocks[name]
-            elif one.kind == "hold":
-                numbers[one.tensor] = fresh + one.tensor
-                pool.hold(numbers[one.tensor], nbytes)
-            elif one.kind == "free":
-                pool.free(numbers[one.tensor])
-        return {name: numbers[tensor] for name, tensor in self._tensors.items()}
+    def events(self, before: Mapping[str, int]) -> tuple[TensorEvent, ...]:
+        """Tensors that come and go, by `numbers`; those that exist before do not come."""
+        return self._told(self._log, before)
+
+    def split_events(self, before: Mapping[str, int]) -> tuple[tuple[TensorEvent, ...], tuple[TensorEvent, ...]]:
+        """The same of a backward pass in two, as `split` has them; the second begins with what is left for it."""
+        last = {one.tensor: index for index, one in enumerate(self._log) if one.kind == "read"}
+        first, second = list[_Logged](), list[_Logged]()
+        for index, one in enumerate(self._log):
+            if one.tensor in self._later:
+                second.append(one)
+            elif last.get(one.tensor) == index:
+                second.append(one._replace(kind="free"))
+            elif one.kind == "hold" or (one.kind == "free" and one.tensor not in last):
+                first.append(one)
+        left = [_Logged("hold", tensor) for tensor in last if tensor not in self._later]
+        return self._told(first, before), self._told([*left, *second], {}, like=before)
+
+    def _told(
+        self, log: Iterable[_Logged], before: Mapping[str, int], *, like: Mapping[str, int] | None = None
+    ) -> tuple[TensorEvent, ...]:
+        numbers, known = self.numbers(before if like is None else like), set(before.values())
+        return tuple(
+            TensorEvent(numbers[one.tensor], self._sizes[one.tensor].nbytes if one.kind == "hold" else None)
+            for one in log
+            if one.kind == "free" or (one.kind == "hold" and numbers[one.tensor] not in known)
+        )
 
     def _add(self, item: Item, *, weights: bool) -> None:
         self.items.append(item)
         self._weights.append(weights)
 
 
-def fragments(forward: PassRecord, backward: PassRecord) -> float:
-    """What an allocator takes for two passes of a layer, one behind the other, beyond the most that they hold [B].
+def layer_tensors(forward: PassRecord, backward: PassRecord) -> LayerTensors:
+    """Lifetimes of the tensors of two passes of a layer, one behind the other.
 
     Parameters
     ----------
@@ -267,18 +285,19 @@ def fragments(forward: PassRecord, backward: PassRecord) -> float:
 
     Examples
     --------
-    A block that is too small for the larger tensors behind it:
-
     >>> forward = PassRecord(held=[Kept("logits", 512.0), Kept("kept", 1024.0)])
     >>> forward.free("logits")
     >>> backward = PassRecord(held=forward.kept(["kept"]))
     >>> backward.hold("gradient", 1024.0)
-    >>> fragments(forward, backward)
-    512.0
+    >>> [tuple(one) for one in layer_tensors(forward, backward).forward]
+    [(0, 512.0), (1, 1024.0), (0, None)]
+    >>> [tuple(one) for one in layer_tensors(forward, backward).backward]
+    [(3, 1024.0)]
     """
-    pool = GrowingPool()
-    backward.play(pool, forward.play(pool, {}))
-    return pool.reserved - pool.peak
+    numbers = forward.numbers({})
+    before = {name: numbers[tensor] for name, tensor in forward.live.items()}
+    inputs, weights = backward.split_events(before)
+    return LayerTensors(forward.events({}), backward.events(before), inputs, weights)
 
 
 def _part(op: Op, share: float) -> Op:
