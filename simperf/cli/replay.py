@@ -29,9 +29,9 @@ def replay(
     ] = "",
     step: Annotated[int, typer.Option("--step", metavar="N", min=-1, help="Step of the profiler; default: all.")] = -1,
     collectives: Annotated[
-        Literal["network", "recorded"],
-        typer.Option("--collectives", help="On the network of --on, or as long as recorded."),
-    ] = "network",
+        Literal["network", "recorded"] | None,
+        typer.Option("--collectives", help="On the network of --on, which is the default, or as long as recorded."),
+    ] = None,
     host_speed: Annotated[
         float, typer.Option("--host-speed", metavar="FACTOR", help="How many times as fast the host is.")
     ] = 1.0,
@@ -46,13 +46,19 @@ def replay(
 
     from simperf.cli.outputs import verify_outputs, write_outputs
     from simperf.cli.terminal import play
-    from simperf.errors import InputError
+    from simperf.errors import InputError, Problem
+    from simperf.hardware import Catalog
     from simperf.report.tables import format_result
     from simperf.scenario import make_scenario
 
     verify_outputs(trace=trace, save=save, reads=files)
-    options: dict[str, Any] = {"step": step, "host_speed": host_speed, "collectives": collectives}
+    if collectives and (not on or on in Catalog.load().names("gpu")):
+        message = f"has no effect: {'a GPU' if on else 'without --on a step'} has no network of its own"
+        expected = "--on NAME of a server or a cluster too"
+        raise InputError(Problem(message, file="--collectives", value=collectives, expected=expected))
+    options: dict[str, Any] = {"step": step, "host_speed": host_speed}
     options |= {"recorded_on": recorded_on} if recorded_on else {}
+    options |= {"collectives": collectives} if collectives else {}
     try:
         result = play(make_scenario(replay_scenario(files, on, options)))
     except InputError as error:
@@ -89,7 +95,8 @@ def replay_scenario(files: Sequence[Path], on: str, options: dict[str, Any]) -> 
             "node": [{"id": gpus, "gpu": on}, {"id": "cpu0", "cpu": "xeon-8168"}],
             "link": [{"a": gpus, "b": "cpu0", "part": "pcie3-x16"}],
         }
-        program["collectives"] = "recorded"  # no network is named
+        if len(files) > 1:
+            program["collectives"] = "recorded"  # no network is named
     elif on:
         scenario["machine"] = {"use": on}
     return scenario

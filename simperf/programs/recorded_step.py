@@ -183,13 +183,15 @@ def _join(m: Session, recording: Recording, ranks: Sequence[PlayedRank]) -> None
     members: dict[int, list[RankMember]] = {}
     meetings: list[dict[int, tuple[RankMeeting, float]]] = [{} for _ in ranks]
     played: list[dict[int, tuple[ProcessGroup, RankMember]]] = [{} for _ in ranks]
-    kept, machine, asked = 0, m.simulation.machine, recording.collectives == "network"
+    kept, machine, asked, possible = 0, m.simulation.machine, recording.collectives == "network", False
     for same in zip(*numbers, strict=True):
         several = [one.step.activities[number] for one, number in zip(ranks, same, strict=True)]
         known = several[0].kind.collective
         size = (known.ranks or ranks[0].step.world) if known is not None else 0
         sized = known is not None and known.name and known.nbytes and size >= max(2, len(ranks))
-        if machine is not None and asked and sized and size <= len(machine.gpus):
+        fits = machine is not None and sized and size <= len(machine.gpus)
+        possible = possible or fits
+        if machine is not None and asked and fits:
             if size not in groups:
                 last = tuple(range(len(ranks) - 1, size))
                 own = [(rank,) for rank in range(len(ranks) - 1)] + [last]
@@ -204,6 +206,10 @@ def _join(m: Session, recording: Recording, ranks: Sequence[PlayedRank]) -> None
             time, meeting = min(one.duration for one in several), RankMeeting(m.simulation.env, len(ranks))
             for each, number in zip(meetings, same, strict=True):
                 each[number] = meeting, time
+    if machine is not None and not asked and not possible and len(ranks) == 1:
+        message = "has no effect: no collective of the trace can be played on the machine's network"
+        expected = "a trace that says what they are, and a machine of as many GPUs as they have ranks"
+        raise InputError(Problem(message, key="collectives", value=recording.collectives, expected=expected))
     for one, meeting_of, group_of in zip(ranks, meetings, played, strict=True):
         one.meetings, one.groups = meeting_of, group_of
     if machine is not None and kept:

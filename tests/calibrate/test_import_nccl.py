@@ -95,6 +95,8 @@ def test_ranks_are_told_only_of_a_log_that_does_not_name_them(file):
     assert import_file(told, ranks=4).dataset == import_file(told).dataset
     with pytest.raises(InputError, match="--ranks: the log names 4 ranks"):
         import_file(told, ranks=3)
+    with pytest.raises(InputError, match="--collective: the log is of all-reduce"):
+        import_file(file("run.log", f"$ ./all_reduce_perf -g 4\n{NEW}"), collective="broadcast")
     silent = file("all_gather.log", "\n".join(line for line in NEW.splitlines() if "Rank" not in line))
     assert import_file(silent, ranks=3).dataset.measurements[0].at["ranks"] == 3
 
@@ -141,6 +143,10 @@ def test_a_json_file_of_nccl_tests_itself(file):
     assert b"secret" not in found.dataset.to_bytes()
     with pytest.raises(InputError, match="--ranks: the file names 4 ranks"):
         import_file(file("x.json", json.dumps(document)), ranks=8)
+    with pytest.raises(InputError, match="--collective: the file is of all-reduce"):
+        import_file(file("x.json", json.dumps(document)), collective="all-gather")
+    with pytest.raises(InputError, match="--collective: no such collective"):
+        import_file(file("x.json", json.dumps(document)), collective="all-ready")
 
 
 def test_several_files_become_one_data_set_and_a_bad_one_does_not_stop_them(file):

@@ -114,7 +114,7 @@ def test_a_stream_waits_for_what_its_thread_asked_for(tmp_path):
     assert [one.stream for one in (*products, reduce, update)] == [0, 0, 0, 0, 1, 0]
     assert reduce.kind.kind == "collective"
     # on a GPU that needs no time for products the collective follows their launches
-    result = play(path, machine={"use": "dgx-h100"}, collectives="recorded")
+    result = play(path, machine={"use": "dgx-h100"})
     assert result.time < step.time - 100e-6
 
 
@@ -191,6 +191,10 @@ def test_options_without_meaning_are_refused(tmp_path):
         ({"step": -2}, "step"),
         ({"recorded_on": "h100-sxm5-80gb"}, "has no effect"),
         ({"collectives": "recorded"}, "collectives: has no effect"),
+        (
+            {"machine": {"use": "dgx-h100"}, "recorded_on": "t4", "collectives": "recorded"},
+            "collectives: has no effect: no collective of the trace",
+        ),
         ({"machine": {"use": "dgx-h100"}}, "not in the catalogue"),
         ({"machine": {"use": "dgx-h100"}, "recorded_on": "none"}, "no such GPU"),
     ):
@@ -212,10 +216,14 @@ def test_options_without_meaning_are_refused(tmp_path):
 
 def test_the_command_names_the_flag_that_has_no_effect(tmp_path, capsys):
     path = made.bound_by_device(tmp_path / "trace.json", count=2)
-    assert main(["replay", str(path), "--collectives", "recorded"]) == 2
-    told = capsys.readouterr().err
-    assert "--collectives: has no effect" in told
-    assert "--on NAME" in told
+    for choice in ("recorded", "network"):
+        for on in ((), ("--on", "h100-sxm5-80gb")):
+            assert main(["replay", str(path), *on, "--collectives", choice]) == 2
+            told = capsys.readouterr().err
+            assert "--collectives: has no effect" in told
+            assert "--on NAME" in told
+    assert main(["replay", str(path), "--on", "dgx-h100", "--collectives", "recorded"]) == 2
+    assert "--collectives: has no effect: no collective of the trace" in capsys.readouterr().err
 
 
 def test_a_table_without_rows_is_left_out(tmp_path, capsys):

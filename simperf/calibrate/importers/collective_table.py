@@ -10,10 +10,15 @@ from simperf.calibrate.importers.imported import Imported, Points
 from simperf.calibrate.importers.nccl_text import COLLECTIVES, known_collective
 from simperf.errors import InputError, Problem
 
-__all__ = ["as_collective"]
+__all__ = ["as_collective", "ranks_column"]
 
 #: what the columns of benchmarks call the number of ranks
 _RANKS = ("ranks", "n", "num_gpus", "gpus", "world_size")
+
+
+def ranks_column(point: Measurement) -> str:
+    """The column of a table that says among how many ranks a point was measured; empty if there is none."""
+    return next((word for word in _RANKS if word in point.at), "")
 
 
 def as_collective(found: Imported, name: str, *, collective: str, ranks: int = 0) -> Imported:
@@ -43,7 +48,7 @@ def as_collective(found: Imported, name: str, *, collective: str, ranks: int = 0
         raise InputError(Problem("no such collective", key="--collective", value=repr(collective), expected=expected))
     points = Points()
     for point in found.dataset:
-        column = next((word for word in _RANKS if word in point.at), "")
+        column = ranks_column(point)
         count = int(point.number(column)) if column else ranks
         if "nbytes" not in point.at or point.unit != "s":
             message = "a collective's table has the size of its payload and a time"

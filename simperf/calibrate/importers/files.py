@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from simperf.calibrate.dataset import Dataset, Value
-from simperf.calibrate.importers.collective_table import as_collective
+from simperf.calibrate.importers.collective_table import as_collective, ranks_column
 from simperf.calibrate.importers.imported import KINDS, MOST_NAMED, Imported, Points, kind_of, read_measurements
 from simperf.calibrate.importers.kineto import import_kineto
 from simperf.calibrate.importers.nccl_json import import_nccl_json
@@ -17,6 +17,14 @@ from simperf.calibrate.importers.table import import_table
 from simperf.errors import InputError, Problem, UnknownNameError
 
 __all__ = ["import_file", "import_files"]
+
+
+#: by what is said of files: which files it has an effect on
+_REQUIRED = {
+    "collective": "a log of nccl-tests, or a table of a collective's times",
+    "ranks": "a log of nccl-tests, or with --collective a table without a column of ranks",
+    "series": "without --collective a table without a column series",
+}
 
 
 def import_file(
@@ -48,6 +56,7 @@ def import_file(
     name = os.fspath(path)
     text = read_measurements(path)
     kind = kind or kind_of(text)
+    used: set[str] = set()
     if kind == "kineto":
         try:
             found = import_kineto(text, name)
@@ -56,12 +65,15 @@ def import_file(
             raise InputError(Problem(message, file=name, expected="a trace of fewer steps")) from None
     elif kind == "csv":
         found = import_table(text, name, series=series)
+        used = {"series"} if not collective and series in found.dataset.series else set()
         if collective and found.dataset.measurements:
+            used = {"collective"} if all(ranks_column(one) for one in found.dataset) else {"collective", "ranks"}
             try:
                 found = as_collective(found, name, collective=collective, ranks=ranks)
             except InputError as error:
                 raise InputError([replace(one, file=one.file or name) for one in error.problems]) from None
     elif kind == "nccl-tests":
+        used = {"collective", "ranks"}
         if text.lstrip()[:1] in ("{", "["):
             found = import_nccl_json(text, name, collective=collective, ranks=ranks)
         else:
@@ -71,7 +83,7 @@ def import_file(
         raise InputError(Problem("what this is cannot be told", file=name, key="--kind", expected=known))
     if not found.dataset.measurements:
         raise InputError(list(found.problems) or [Problem("nothing in it could be read", file=name, expected=kind)])
-    return found
+    return replace(found, used=frozenset(used))
 
 
 def import_files(paths: Sequence[str | os.PathLike[str]], **given: str | int) -> Imported:
@@ -86,13 +98,14 @@ def import_files(paths: Sequence[str | os.PathLike[str]], **given: str | int) ->
     Raises
     ------
     InputError
-        Nothing in any of them could be read.
+        Nothing in any of them could be read, or something that was given had no effect on any.
     """
     points = Points()
     problems: list[Problem] = []
     notes: list[str] = []
     sources: list[str] = []
     unread: list[str] = []
+    used = {"kind"}
     machine: dict[str, Value] = {}
     versions: dict[str, str] = {}
     for path in paths:
@@ -101,7 +114,9 @@ def import_files(paths: Sequence[str | os.PathLike[str]], **given: str | int) ->
         except InputError as error:
             problems += error.problems
             unread.append(str(path))
+            used |= _REQUIRED.keys()
             continue
+        used |= found.used
         points.extend(found.dataset)
         problems += found.problems
         machine |= found.dataset.machine
@@ -112,6 +127,7 @@ def import_files(paths: Sequence[str | os.PathLike[str]], **given: str | int) ->
         more = len(problems) - MOST_NAMED
         rest = [Problem(f"and {more} problems more")] if more > 0 else []
         raise InputError([*problems[:MOST_NAMED], *rest])
+    _refuse_unused({key: value for key, value in given.items() if value and key not in used})
     made: dict[str, Value] = {"command": "simperf calibrate import", "source": ", ".join(sources)}
     # without folders, which may have a user's name in them
     notes += [str(replace(problem, file=Path(problem.file).name)) for problem in problems[:MOST_NAMED]]
@@ -120,3 +136,14 @@ def import_files(paths: Sequence[str | os.PathLike[str]], **given: str | int) ->
     title = f"imported from {', '.join(sources)}"
     data = Dataset(title, machine, versions, made, points.all(), tuple(dict.fromkeys(notes)))
     return Imported(data, tuple(problems), tuple(unread))
+
+
+def _refuse_unused(given: Mapping[str, str | int]) -> None:
+    """Refuse what was said of files and has no effect on any of them."""
+    if given:
+        raise InputError(
+            [
+                Problem("has no effect on these files", file=f"--{key}", value=str(value), expected=_REQUIRED[key])
+                for key, value in given.items()
+            ]
+        )

@@ -33,11 +33,14 @@ class Imported:
         Each with file, line and reason.
     unread : tuple of str
         Files of which nothing was read.
+    used : frozenset of str
+        What the caller said of the file, by parameter, that had an effect or agrees with it.
     """
 
     dataset: Dataset
     problems: tuple[Problem, ...] = ()
     unread: tuple[str, ...] = ()
+    used: frozenset[str] = frozenset()
 
 
 class Points:

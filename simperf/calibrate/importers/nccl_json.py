@@ -37,11 +37,16 @@ def import_nccl_json(text: str, name: str, *, collective: str = "", ranks: int =
         return Imported(Dataset(""), broken or (problem,))
     args = data.get("args")
     words = [str(word) for word in args] if isinstance(args, list) else []
-    kind = known_collective(collective) or next((found for word in words if (found := known_collective(word))), "")
+    told = next((found for word in words if (found := known_collective(word))), "")
+    kind = known_collective(collective) or ("" if collective else told)
+    if told and kind not in ("", told):
+        message, expected = f"the file is of {told}", f"{told}, or none"
+        wrong = Problem(message, file=name, key="--collective", value=collective, expected=expected)
+        return Imported(Dataset(""), (*broken, wrong))
     if not kind:
         expected = ", ".join(COLLECTIVES.values())
-        message = "the file does not say which collective it is of"
-        unsaid = Problem(message, file=name, key="--collective", expected=expected)
+        message = "no such collective" if collective else "the file does not say which collective it is of"
+        unsaid = Problem(message, file=name, key="--collective", value=collective, expected=expected)
         return Imported(Dataset(""), (*broken, unsaid) if data["results"] or not broken else broken)
     given = data.get("config")
     config: Mapping[str, Any] = given if isinstance(given, Mapping) else {}

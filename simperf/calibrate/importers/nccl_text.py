@@ -145,6 +145,11 @@ def import_nccl_text(text: str, name: str, *, collective: str = "", ranks: int =
         message = "the log does not say which collective it is of"
         problems.append(Problem(message, file=name, key="--collective", expected=", ".join(COLLECTIVES.values())))
         return Imported(Dataset(""), tuple(problems))
+    if collective and head.collective not in ("", kind):
+        message = f"the log is of {head.collective}"
+        told = f"{head.collective}, or none"
+        problems.append(Problem(message, file=name, key="--collective", value=collective, expected=told))
+        return Imported(Dataset(""), tuple(problems))
     if ranks and head.ranks and ranks != head.ranks:
         message = f"the log names {head.ranks} ranks"
         problems.append(Problem(message, file=name, key="--ranks", value=str(ranks), expected=f"{head.ranks}, or none"))

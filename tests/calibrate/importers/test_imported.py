@@ -98,3 +98,26 @@ def test_files_of_several_kinds_become_one_data_set(tmp_path):
     assert found.dataset.notes == (str(problem).replace(f"{tmp_path}/", ""),)
     with pytest.raises(InputError):
         import_files([bad, bad])
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "given"),
+    [
+        ("t.json", TRACE, {"ranks": 8}),
+        ("t.json", TRACE, {"collective": "all-reduce"}),
+        ("t.json", TRACE, {"series": "send"}),
+        ("t.csv", TABLE, {"series": "sent"}),
+        ("t.csv", TABLE, {"ranks": 8}),
+        ("t.csv", "nbytes [KiB],ranks,time [us]\n4,2,10\n", {"ranks": 8, "collective": "all-reduce"}),
+        ("t.csv", "nbytes [KiB],ranks,time [us]\n4,2,10\n", {"series": "send", "collective": "all-reduce"}),
+    ],
+)
+def test_what_is_said_of_files_without_effect_is_refused(tmp_path, name, text, given):
+    (tmp_path / name).write_text(text)
+    (without, _), *_ = given.items()
+    with pytest.raises(InputError, match=f"--{without}: has no effect on these files"):
+        import_files([tmp_path / name], **given)
+    other = tmp_path / "other.csv"
+    other.write_text("nbytes [KiB],time [us]\n4,10\n")
+    if without == "series" and len(given) == 1:  # it has one on another file
+        assert len(import_files([tmp_path / name, other], **given).dataset) >= 2
