@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["MIN_BLOCK", "SMALL", "allocated", "segment_size"]
+__all__ = ["LARGE_SEGMENT", "MIN_BLOCK", "SMALL", "allocated", "segment_size"]
 
 #: every block is a multiple of this [B]
 MIN_BLOCK = 512

@@ -21,6 +21,7 @@ from simperf.memory import (
     taken,
     workspace,
 )
+from simperf.memory.allocator import LARGE_SEGMENT
 from simperf.training.pipelined.host_memory import offloaded_layers, without_states
 from simperf.training.pipelined.sharded_memory import flat_layers, sharded_layers
 from simperf.training.pipelined.stage import Pacing
@@ -67,9 +68,9 @@ def work_memory(
     architecture : str
         Of the GPU.
     allocator : str
-        Of its memory. With segments of fixed sizes gradients that are joined find no block that is free, as those that
-        passes leave are of single tensors, which are taken to be smaller; with those that expand, and with none named,
-        what passes leave is one block.
+        Of its memory. With segments of fixed sizes passes leave blocks of single tensors, in which tensors of all
+        gradients find no place if they are larger; with those that expand, and with none named, what they leave is one
+        block.
     """
     if work.rows:
         work = work.at(work.rows.index(max(work.rows)))
@@ -91,8 +92,8 @@ def work_memory(
             # what a host updates, or what goes through the GPU piece by piece, holds next to nothing there
             end = work.ends[stage]
             update = allocated(end.temporary) if work.offload.states == "gpu" else 0.0
-            apiece = allocated(end.joined) if allocator == "fixed-segments" else 0.0
-            joined = (update, apiece) if end.joined and update else (0.0, 0.0)
+            apart_of_all = _without_block(end.joined, layers) if allocator == "fixed-segments" else 0.0
+            joined = (update, apart_of_all) if end.joined and update else (0.0, 0.0)
             parts = _reduced(layers, work, stage, layout) if work.units and not pacing.each else 0.0
             made = stage_memory(
                 order, chunks, resident, update=update - joined[0], reduced=parts, joined=joined, apart=apart
@@ -102,6 +103,18 @@ def work_memory(
             found[order, chunks] = made
         stages.append(found[order, chunks])
     return tuple(stages)
+
+
+def _without_block(tensors: Sequence[float], layers: Sequence[LayerPasses]) -> float:
+    """What tensors take that are larger than each one of the passes, whose blocks are free at the update [B].
+
+    Tensors that live inside of a block's pass alone are not larger than all that is kept and all of the head.
+    """
+    left = {one.nbytes for layer in layers for one in layer.kept}
+    left |= {one.nbytes or 0.0 for layer in layers if layer.tensors for one in layer.tensors.backward}
+    left |= {one.nbytes or 0.0 for layer in layers if layer.tensors for one in layer.tensors.forward}
+    largest = max(left, default=0.0)
+    return sum(allocated(one) for one in tensors if one > max(largest, LARGE_SEGMENT))
 
 
 def _parts(work: StepWork, stage: int, layout: Layout) -> float:

@@ -153,8 +153,8 @@ class StepEnd:
         Bytes of a gradient that stays up to the end of a backward pass, before it is added to a wider one [B].
     temporary : float
         What the update holds beside gradients and states [B].
-    joined : float
-        All tensors that the update makes of joined gradients; `temporary` is what there is of them at a time [B].
+    joined : tuple of float
+        Tensors that the update makes of joined gradients; `temporary` is what there is of them at a time [B].
     widened : float
         The largest gradient's copy that is as wide as the gradients that it is added to [B].
     """
@@ -171,7 +171,7 @@ class StepEnd:
     part: float = 0.0
     late: float = 0.0
     temporary: float = 0.0
-    joined: float = 0.0
+    joined: tuple[float, ...] = ()
     widened: float = 0.0
 
     def gathered(self, bucket: LayerBucket) -> float:

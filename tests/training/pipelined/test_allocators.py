@@ -90,14 +90,26 @@ def test_free_blocks_of_the_head_count_where_another_layer_holds_most():
 def test_joined_gradients_find_a_block_only_in_segments_that_expand():
     how = Layout(dp=4, sharding="zero-1"), "1f1b", DataExchange()
     fixed, expandable, plain = (
-        memory(name, how=how, update="joined", loss="in-place")[0]
+        memory(name, how=how, update="joined", loss="in-place", layers=64)[0]
         for name in ("fixed-segments", "expandable-segments", "none")
     )
-    own = MODEL.parameters / 4
+    own = replace(MODEL, layers=64).parameters / 4
     assert dict(fixed.apart)["joined gradients"] == pytest.approx((2 + 4) * own, rel=0.05)
     assert fixed.moments[-1].held == expandable.moments[-1].held == plain.moments[-1].held
     assert not expandable.apart
     assert expandable.reserved == max(one.reserved for one in expandable.moments)
+
+
+def test_joined_gradients_that_are_smaller_than_the_logits_take_their_blocks():
+    how = Layout(dp=4, sharding="zero-1"), "1f1b", DataExchange()
+    options = {"how": how, "update": "joined", "loss": "unfused"}
+    sizes = 512, 6144, 16384
+    none, some, every = (memory("fixed-segments", **options, sequence=size, layers=64)[0] for size in sizes)
+    own = replace(MODEL, layers=64).parameters / 4
+    taken = [dict(one.apart).get("joined gradients", 0.0) for one in (none, some, every)]
+    assert taken == pytest.approx([(2 + 4) * own, 4 * own, 0.0], rel=0.05)
+    assert 2 * own < 4 * sizes[1] * MODEL.vocabulary < 4 * own < 4 * sizes[2] * MODEL.vocabulary  # logits in fp32
+    assert every.reserved == max(one.reserved for one in every.moments)
 
 
 # In scenarios ----------------------------------------------------------------------------

@@ -66,12 +66,13 @@ def test_the_update_holds_what_the_optimizer_makes_for_its_part_of_the_weights(k
 
 
 @pytest.mark.parametrize(("update", "made"), [("joined", 4), ("joined-unfused", 12)])
-def test_joined_gradients_have_memory_of_their_own_whatever_is_free(update, made):
+def test_joined_gradients_that_are_larger_than_logits_have_memory_of_their_own(update, made):
     """A narrow tensor and a wide one of all weights that a rank updates; of several kernels, a root and a quotient."""
+    short = replace(SMALL, sequence=128)
 
     def memory(update, gradients):
         kernels = replace(FUSED, gradients=gradients, gradient_accumulation="unfused", update=update)
-        job = divided(layout=Layout(dp=4, sharding="zero-1"))
+        job = divided(short, Layout(dp=4, sharding="zero-1"))
         return replace(job, model=replace(job.model, kernels=kernels), allocator="fixed-segments").memory()[0]
 
     usual, joined = memory("fused", "as-weights"), memory(update, "as-weights")

@@ -131,9 +131,19 @@ class AdamUpdate:
         apiece = _MADE["joined-unfused"] * self._wide * largest if self.kind == "unfused" else 0.0
         return elements * (self._width - gone) + apiece
 
-    def joined(self, elements: float) -> float:
-        """All tensors that the update makes of joined gradients [B]; 0 if it joins none."""
-        return elements * (self.gradient + self._width) if self.joins else 0.0
+    def joined(self, elements: float) -> tuple[float, ...]:
+        """Sizes of the tensors that the update makes of joined gradients [B]; none if it joins none.
+
+        Examples
+        --------
+        Narrow ones, their copy in fp32, a root and a quotient:
+
+        >>> AdamUpdate("joined-unfused", 2.0, 2.0, 12.0, "bf16").joined(10)
+        (20.0, 40.0, 40.0, 40.0)
+        """
+        if not self.joins:
+            return ()
+        return (elements * self.gradient, *[elements * self._wide] * (1 + _MADE.get(self.kind, 0)))
 
     @property
     def joins(self) -> bool:
@@ -148,7 +158,7 @@ class AdamUpdate:
     @property
     def _wide(self) -> float:
         """Bytes of an element as it is updated [B]."""
-        return min(_SINGLE, self.state / 2)
+        return min(float(_SINGLE), self.state / 2)
 
     @property
     def _width(self) -> float:
