@@ -34,7 +34,8 @@ from simperf.execution.thread import Thread, Verb
 from simperf.execution.verbs import follow, launch
 
 if TYPE_CHECKING:
-    from simperf.execution.process_group import Communication, Member, ProcessGroup
+    from simperf.execution.process_group import ProcessGroup
+    from simperf.execution.works import Communication, Member
 
 __all__ = ["batch_isend_irecv", "collective", "irecv", "isend", "recv", "send"]
 

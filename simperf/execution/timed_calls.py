@@ -26,9 +26,10 @@ from simperf.engine.simulation import Simulation
 from simperf.errors import InputError, Problem
 from simperf.execution.communication import collective
 from simperf.execution.frontend import Program
-from simperf.execution.process_group import Member, ProcessGroup
+from simperf.execution.process_group import ProcessGroup
 from simperf.execution.session import Session
 from simperf.execution.verbs import compute, record, synchronize, wait
+from simperf.execution.works import Member
 from simperf.hardware import FrontendPart, Machine
 
 __all__ = ["median_lag", "timed_call", "timed_group", "torch_call_time"]

@@ -16,7 +16,8 @@ from simperf.collectives.executors import PlacedPlan, used_links
 from simperf.collectives.executors.collapsed import ROUNDING, isolated
 from simperf.engine.device import Stream
 from simperf.engine.recorder import Category
-from simperf.execution.process_group import ProcessGroup, Work
+from simperf.execution.process_group import ProcessGroup
+from simperf.execution.works import Work
 from simperf.training.replica import Replica
 
 __all__ = ["CollectiveHold", "Group", "ReplicaWork"]

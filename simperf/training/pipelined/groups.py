@@ -12,8 +12,9 @@ from simperf.collectives.execute import PlacedPlan
 from simperf.collectives.nccl_blocks import memory_traffic
 from simperf.collectives.relayed import TokenKernel, relayed_channels
 from simperf.engine.device import Device
-from simperf.execution.process_group import Member, ProcessGroup, Work
+from simperf.execution.process_group import ProcessGroup
 from simperf.execution.session import Session
+from simperf.execution.works import Member, Work
 from simperf.hardware import GpuPart
 from simperf.training.pipelined.communicators import MESSAGE, Payload
 

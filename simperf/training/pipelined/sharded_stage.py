@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 
 from simperf.engine.items import Marker
 from simperf.execution import record
-from simperf.execution.process_group import Communication
+from simperf.execution.works import Communication
 from simperf.schedules import Pass
 from simperf.training.pipelined.communicators import Dimension
 from simperf.training.pipelined.stage import StageProcess, Steps

@@ -17,8 +17,9 @@ from simperf.engine.device import Device
 from simperf.engine.items import Marker
 from simperf.engine.kernel import Kernel
 from simperf.execution import Program, collective, irecv, isend, item, launch, synchronize, wait
-from simperf.execution.process_group import Communication, ProcessGroup
+from simperf.execution.process_group import ProcessGroup
 from simperf.execution.thread import Launch, Verb
+from simperf.execution.works import Communication
 from simperf.schedules import Pass
 from simperf.training.pipelined.closed import ClosedBlock, ClosedLayer, Sequel, in_blocks, launch_block, never_closed
 from simperf.training.pipelined.communicators import INSIDE, NORM, REPLICAS, Dimension, Key

@@ -13,7 +13,7 @@ from simperf.engine.device import Stream
 from simperf.engine.items import Marker
 from simperf.engine.recorder import Category
 from simperf.engine.share import ShareUser
-from simperf.execution.process_group import Communication
+from simperf.execution.works import Communication
 from simperf.training.pipelined.communicators import Dimension
 
 __all__ = ["Hold", "HoldUntil", "Reading", "StageTime", "StepMark"]
