@@ -136,6 +136,10 @@ class ResultFile(JsonTable):
         Field(description="by device: its part, memory bandwidth [B/s], peak by precision [FLOP/s]"),
     ] = Field(default_factory=dict)
     intervals: dict[str, tuple[Number, Number]] = Field(default_factory=dict)
+    interval_sources: Annotated[dict[str, Text], Field(description="what the intervals are made of")] = Field(
+        default_factory=dict
+    )
+    no_interval: Annotated[Text, Field(description="why published figures give none")] = ""
     draws: dict[str, tuple[Number, ...]] = Field(default_factory=dict)
     scenario: Annotated[dict[str, Any], Field(description="the inputs after all overrides")] = Field(
         default_factory=dict

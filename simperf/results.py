@@ -21,6 +21,9 @@ __all__ = ["Ceiling", "Metric", "OperationUse", "ResourceUse", "Result"]
 #: A result may undercut its floor by rounding only.
 _ROUNDING = 1e-9
 
+#: digits of an interval's ends
+_DIGITS = 3
+
 Origin = Literal["simulated", "measured", "fitted", "source"]
 
 
@@ -37,7 +40,8 @@ class Metric:
     def __str__(self) -> str:
         text = format_quantity(self.value, self.unit)
         if self.low is not None and self.high is not None:
-            text += f" [{format_quantity(self.low, self.unit)} .. {format_quantity(self.high, self.unit)}]"
+            low, high = (format_quantity(end, self.unit, digits=_DIGITS) for end in (self.low, self.high))
+            text += f" [{low} .. {high}]"
         return text
 
 
@@ -133,7 +137,12 @@ class Result:
     notes : sequence of str
         What the program itself has to say about the run.
     intervals : mapping of str to (float, float)
-        ``"time"`` and metrics of which the range is known that holds 90 % of the draws (`simperf.study.uncertainty`).
+        90 % intervals of ``"time"`` and of metrics, in their units: of what published figures of runs like this are
+        missed by (`simperf.analysis.intervals`), and of draws (`simperf.study.uncertainty`).
+    interval_sources : mapping of str to str
+        What the intervals are made of, in words.
+    no_interval : str
+        Why there are none of published figures; empty if there are.
     draws : mapping of str to sequence of float
         The draws themselves, in order; the same number stands for the same constants in every result.
     unused : mapping of str to Problem
@@ -173,6 +182,8 @@ class Result:
     ceilings: Mapping[str, Ceiling] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    interval_sources: Mapping[str, str] = field(default_factory=dict)
+    no_interval: str = ""
     draws: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     unused: Mapping[str, Problem] = field(default_factory=dict)
     ranks: Mapping[str, RankClass] = field(default_factory=dict)
@@ -334,7 +345,7 @@ class Result:
         from simperf.result_file import written
 
         rows = ("spans", "samples", "arrows", "operations", "memory")
-        plain = ("floors", "scenario", "sources", "assumed", "intervals", "draws")
+        plain = ("floors", "scenario", "sources", "assumed", "intervals", "interval_sources", "draws")
         data: dict[str, Any] = {"format": FORMAT}
         data |= {each.name: getattr(self, each.name) for each in fields(self) if each.name != "given_times"}
         data |= {key: [list(row) for row in data[key]] for key in rows}

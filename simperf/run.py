@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from simperf.analysis.intervals import intervals_of
+from simperf.answer import TIME
 from simperf.engine.recorder import Recorder
 from simperf.engine.simulation import Simulation
 from simperf.errors import InputError, MachineError, Problem, ProgramError, SimperfError, UnknownNameError
@@ -267,7 +269,21 @@ def collect(scenario: Scenario, session: Session, time: float) -> Result:
     uses = list(profile_uses(scenario, session))
     told = [one.note for one in uses if one.note] + [str(one.refusal) for one in uses if one.refusal]
     told += [doubt for one in uses for doubt in one.doubts]
-    metrics = {name: Metric(value, unit) for name, (value, unit) in session.metrics.items()}
+    told_intervals = intervals_of(
+        scenario.program.name,
+        scenario.parameters,
+        {TIME: (time, "s"), **session.metrics},
+        gpus=len(scenario.machine.gpus) if scenario.machine is not None else 0,
+        case=scenario.case,
+        changed=_changed(scenario),
+    )
+    ends = told_intervals.ends
+    metrics = {
+        name: Metric(
+            value, unit, low=ends[name][0] if name in ends else None, high=ends[name][1] if name in ends else None
+        )
+        for name, (value, unit) in session.metrics.items()
+    }
     return Result(
         name=scenario.name,
         time=time,
@@ -304,8 +320,20 @@ def collect(scenario: Scenario, session: Session, time: float) -> Result:
         ),
         ceilings=_ceilings(session),
         notes=(*session.notes, *told),
+        intervals=ends,
+        interval_sources=told_intervals.sources,
+        no_interval=told_intervals.why_not,
         unused={one.profile.name: one.refusal for one in uses if one.refusal},
     )
+
+
+def _changed(scenario: Scenario) -> str:
+    """What stands for the catalogue's constants, in words; empty if nothing does."""
+    if scenario.profiles:
+        return "a profile's constants, which --samples draws"
+    if scenario.cost.sharp:
+        return "the roofline of textbooks"
+    return "efficiencies that the scenario states" if scenario.cost.efficiency or scenario.cost.kernels else ""
 
 
 def _resources(simulation: Simulation, moved: Mapping[str, float]) -> dict[str, ResourceUse]:

@@ -35,6 +35,9 @@ SIZE_CLASSES = ("8 KiB and below", "between", "64 MiB and above")
 _TRAINING = ("train", "parameter-server", "servers-or-ring", "recommender")
 #: metrics of a run of training that a figure was published of; all are as far off as the time of a step
 STEP_METRICS = ("samples per second", "time per step", "time per epoch")
+_OF_STEPS = ("time", *STEP_METRICS)
+_OF_LARGE_STEPS = ("tokens per second", "tokens per second per GPU", "model FLOP per second per GPU")
+_OF_LARGE_STEPS += ("model FLOP utilisation", "hardware FLOP utilisation")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +73,7 @@ def size_class(nbytes: float) -> str:
     return SIZE_CLASSES[0 if nbytes <= _SMALL else 1 if nbytes < _BIG else 2]
 
 
-def asked_by(program: str, parameters: Mapping[str, Any], *, gpus: int, calibrated: bool = False) -> RunQuestion:
+def asked_by(program: str, parameters: Mapping[str, Any], *, gpus: int, changed: str = "") -> RunQuestion:
     """The question that a run answers, by its program and what it was given.
 
     Parameters
@@ -80,8 +83,8 @@ def asked_by(program: str, parameters: Mapping[str, Any], *, gpus: int, calibrat
         Of the program, in SI units.
     gpus : int
         GPUs of the machine.
-    calibrated : bool
-        Whether constants of a profile stand for the catalogue's.
+    changed : str
+        What stands for the catalogue's constants, in words; empty if nothing does.
 
     Examples
     --------
@@ -90,31 +93,33 @@ def asked_by(program: str, parameters: Mapping[str, Any], *, gpus: int, calibrat
     >>> asked_by("async-chain", {}, gpus=1).why_not
     'no figures are published of runs like those of async-chain'
     """
-    if calibrated:
-        return RunQuestion(why_not="published figures were predicted without a profile; --samples draws its constants")
+    if changed:
+        return RunQuestion(why_not=f"published figures were predicted by the catalogue, not with {changed}")
     if program == "all-reduce":
         return _collective(parameters)
     if program == "operations":
         return RunQuestion(KERNELS, metrics=("time",))
     if program not in _TRAINING:
         return RunQuestion(why_not=f"no figures are published of runs like those of {program}")
+    if parameters.get("failures"):
+        return RunQuestion(why_not="published steps are of runs without failures")
     number = int(parameters.get("gpus") or 0) or gpus
     if parameters.get("strategy") == "model-parallel" or parameters.get("layout"):
-        return RunQuestion(LARGE, metrics=STEP_METRICS)
+        return RunQuestion(LARGE, metrics=(*_OF_STEPS, *_OF_LARGE_STEPS))
     if parameters.get("alone"):
         if number == 1 and program == "train":
             return RunQuestion(why_not="the speed of one GPU is what was given")
-        return RunQuestion(SCALING, metrics=STEP_METRICS)
+        return RunQuestion(SCALING, metrics=(*_OF_STEPS, "scaling efficiency"))
     if not parameters.get("model"):
         return RunQuestion(why_not="layers in round numbers are no model that was measured")
-    return RunQuestion(ONE_GPU if number == 1 else PLANS, metrics=STEP_METRICS)
+    return RunQuestion(ONE_GPU if number == 1 else PLANS, metrics=_OF_STEPS)
 
 
 def _collective(given: Mapping[str, Any]) -> RunQuestion:
     """The question of an all-reduce: NCCL's, alone on its links."""
     algorithm = str(given.get("algorithm") or "nccl")
     if not algorithm.startswith("nccl"):
-        return RunQuestion(why_not=f"published collectives are those of NCCL, not of an idealised {algorithm}")
+        return RunQuestion(why_not="published collectives are NCCL's, not those of idealised algorithms")
     if given.get("background") or int(given.get("together") or 1) > 1:
         return RunQuestion(why_not="published collectives have their links to themselves")
     return RunQuestion(COLLECTIVES, size_class(float(given["nbytes"])), ("time", "algbw", "busbw"))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
 
+from simperf.analysis.chance import drawn_interval
 from simperf.answer import Answer, better_of
 from simperf.results import Result
 from simperf.units import format_quantity
@@ -177,7 +178,7 @@ def rank_results(results: Sequence[Result]) -> Ranking:
             continue
         found = result.number(answer.metric)
         unit = found.unit
-        entrants.append(Entrant(result.name, found.value, result.intervals.get(answer.metric), work))
+        entrants.append(Entrant(result.name, found.value, drawn_interval(result, answer.metric), work))
     units = [{name: metric.unit for name, metric in result.metrics.items()} for result in results]
     return rank(entrants, answer, unit=unit, refusal=refusal, advice=suggested(units))
 

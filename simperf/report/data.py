@@ -51,6 +51,8 @@ def result_document(result: Result, checks: Checks = ()) -> dict[str, Any]:
         "answer": _answer(result),
         "time": result.time,
         "intervals": {name: list(ends) for name, ends in result.intervals.items()},
+        "interval_sources": dict(result.interval_sources),
+        "no_interval": result.no_interval,
         "regime": {"name": bound.name, "share": bound.share},
         "limited_by": limit._asdict() if limit else None,
         "floor": {"name": room.name, "time": room.floor, "ratio": room.ratio} if room else None,

@@ -17,7 +17,7 @@ from simperf.units import format_quantity
 if TYPE_CHECKING:
     from simperf.analysis.ranking import Ranking
 
-__all__ = ["against", "answer_note", "answer_words", "limit_words", "multiple", "numbers"]
+__all__ = ["against", "answer_note", "answer_words", "interval_words", "limit_words", "multiple", "numbers"]
 
 #: ratio from which it is written as a whole number [1]
 _MANY = 1e4
@@ -37,6 +37,21 @@ def answer_note(result: Result) -> str:
     if answer is None or answer.is_time or not result.answers:
         return ""
     return f"simulated time {result.number(TIME)}; {answer.metric}: {answer.better} is better"
+
+
+def interval_words(result: Result) -> str:
+    """The 90 % interval of the answer, with what it is made of; or why there is none."""
+    name, number = result.headline
+    if name in result.intervals:
+        low, high = (format_quantity(end, number.unit, digits=3) for end in result.intervals[name])
+        sources = "; ".join(f"{source}: {text}" for source, text in result.interval_sources.items())
+        return f"90 % interval: {low} to {high}" + (f", from {sources}" if sources else "")
+    why = result.no_interval
+    if result.intervals:
+        why = f"published figures are of {', '.join(result.intervals)}, not of {name}"
+    if not why:  # a file that was saved before intervals were told
+        why = "it was not told"
+    return f"No 90 % interval: {why}"
 
 
 def against(ranking: Ranking, place: int) -> str:

@@ -14,7 +14,7 @@ from simperf.analysis.check import Check
 from simperf.analysis.limits import busiest, utilisation
 from simperf.analysis.regime import regime
 from simperf.answer import TIME
-from simperf.report.phrases import against, answer_note, answer_words, limit_words
+from simperf.report.phrases import against, answer_note, answer_words, interval_words, limit_words
 from simperf.report.terminal import bar, columns, to_text, unicode_output
 from simperf.results import Result
 from simperf.units import format_quantity
@@ -123,6 +123,7 @@ def result_view(result: Result, checks: Sequence[Check] = ()) -> RenderableType:
     parts: list[RenderableType] = [Text.assemble((result.name, "bold"), "  ", (answer_words(result), "bold green"))]
     if answer_note(result):
         parts.append(Text(answer_note(result)))
+    parts.append(Text(interval_words(result)))
     if result.question:
         parts.append(Text(result.question))
     if result.notes:
@@ -247,7 +248,7 @@ def comparison_view(
         table.add_column(key.rpartition(".")[2], overflow="fold")
     for column in ("\n".join(textwrap.wrap(metric, _HEAD)), "vs. best", "time") if metric else ("time", "vs. best"):
         table.add_column(column, justify="right", no_wrap=True)
-    tight = bool(metric) and any(result.intervals for result in good)
+    tight = bool(metric) and any(result.draws for result in good)
     if not tight:  # an interval needs the room
         table.add_column("bound by", no_wrap=True)
     busy = max(map(len, words), default=0)
@@ -268,7 +269,7 @@ def comparison_view(
             row += [Text("failed", style="bold red"), *[Text("-")] * (3 + bool(metric) - tight)]
         else:
             told, time = Text(against(ranking, next(places))), Text(format_quantity(result.time, "s"))
-            value = Text(str(result.number(metric or TIME)).replace(" [", "\n[") if result.has(metric or TIME) else "-")
+            value = Text(_ranked(result, metric or TIME))
             row += [value, told, time] if metric else [value, told]
             row += _bound(result)[tight:]
         if any(checks.values()):
@@ -286,17 +287,46 @@ def comparison_view(
     for title, lines in (("Failed", failures), ("Not as expected", misses)):
         if lines:
             parts += _titled(title, Text("\n".join(lines)))
+    parts += _intervals(good, ranking.answer.metric)
     if ranking.reference is not None and len(good) > 1:
         behind = [one for one, rank in zip(good, ranking.ranks, strict=True) if rank not in (1, None)]
         parts += _why(good[ranking.reference], behind)
     return Group(*parts)
 
 
+def _ranked(result: Result, metric: str) -> str:
+    """The number that is ranked, with its interval below where it is one of draws."""
+    if not result.has(metric):
+        return "-"
+    number = result.number(metric)
+    return str(number).replace(" [", "\n[") if result.draws else format_quantity(number.value, number.unit)
+
+
+def _intervals(results: Sequence[Result], metric: str) -> list[RenderableType]:
+    """Intervals that published figures give, a line a result, and what they are made of; or why there are none."""
+    from rich.text import Text
+
+    grid, beside = _grid(), list[str]()
+    for result in results:
+        ends = result.intervals.get(metric)
+        if result.draws or not result.has(metric):
+            continue
+        if ends is None:
+            beside += [interval_words(result)] if result.no_interval else []
+            continue
+        low, high = (format_quantity(end, result.number(metric).unit, digits=3) for end in ends)
+        grid.add_row(result.name, f"{low} to {high}")
+        beside += [f"from {source}: {text}" for source, text in result.interval_sources.items()]
+    told = Text("\n".join(dict.fromkeys(beside)))
+    shown = _titled(f"90 % intervals of {metric}", grid) if grid.row_count else [Text("")] if beside else []
+    return [*shown, told] if beside else shown
+
+
 def _columns(
     results: Sequence[Result | FailedRun], differences: Mapping[str, Sequence[str]], *, room: int
 ) -> Mapping[str, Sequence[str]]:
     """Differences that get columns: few, short enough for `room` letters, and not said by the names already."""
-    drawn = any(isinstance(result, Result) and result.intervals for result in results)
+    drawn = any(isinstance(result, Result) and result.draws for result in results)
     letters = sum(2 + max(map(len, (key.rpartition(".")[2], *values))) for key, values in differences.items())
     wide = letters > min(room, _WIDEST)
     return {} if _said(results, differences) or drawn or wide or len(differences) > _KEYS else differences

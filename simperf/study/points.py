@@ -193,7 +193,7 @@ def result_row(task: Mapping[str, Any], result: Result) -> Row:
     }
     if result.unused:
         row["unused"] = {name: asdict(problem) for name, problem in result.unused.items()}
-    if result.intervals:
+    if result.draws:
         row["intervals"] = {name: list(ends) for name, ends in result.intervals.items()}
         row["draws"] = list(result.draws.get(asked_metric(task["data"]), ()))
     return row

@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import Literal
 
 from simperf.analysis.chance import interval
+from simperf.analysis.intervals import DRAWS, with_draws
 from simperf.errors import InputError, Problem
 from simperf.results import Result
 from simperf.run import MOST_EVENTS, run
@@ -93,7 +94,8 @@ def predict(
             rows = [future.result() for future in futures]
     names = [name for name in rows[0] if all(name in row for row in rows)]
     draws = {name: tuple(row[name] for row in rows) for name in names}
-    found = {name: interval(values) for name, values in draws.items()}
+    found = with_draws(base.intervals, {name: interval(values) for name, values in draws.items()})
+    made_of = {**base.interval_sources, DRAWS: f"{samples} of constants and of the program's random numbers"}
     metrics = {
         name: replace(metric, low=found[name][0], high=found[name][1]) if name in found else metric
         for name, metric in base.metrics.items()
@@ -109,7 +111,7 @@ def predict(
         given = ", ".join(profile.name for profile in scenario.profiles)
         why = f"{given}: no draws of constants" if given else "no [calibration]"
         notes = (*notes, f"{why}: the intervals hold the random numbers of the program, not the constants")
-    return replace(base, intervals=found, draws=draws, metrics=metrics, notes=notes)
+    return replace(base, intervals=found, interval_sources=made_of, draws=draws, metrics=metrics, notes=notes)
 
 
 def _unseen_gpus(scenario: Scenario, base: Result) -> tuple[str, ...]:

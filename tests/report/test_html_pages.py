@@ -94,7 +94,7 @@ def test_sections_that_have_nothing_to_show_are_left_out():
     text = checked(result_report(Result("bare", 1e-3)))
     assert "Timeline" not in text
     assert "Nothing was recorded" in text
-    assert "No interval" in text
+    assert "No 90 % interval" in text
 
 
 def test_spans_are_handed_over_one_by_one_or_in_blocks_of_the_same_sum():

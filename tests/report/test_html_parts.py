@@ -1,6 +1,7 @@
 """The parts that reports are made of: counters in the timeline, scaling, staleness, what limits, the machine."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -71,15 +72,22 @@ def test_an_interval_stands_below_the_answer_and_beside_every_metric_that_has_on
     metrics = {"samples per second": Metric(100.0, "1/s"), "GPUs": Metric(8.0, "1")}
     intervals = {"time": (3.9, 4.2), "samples per second": (95.0, 104.0)}
     text = checked(result_report(Result("r", 4.0, spans=SPANS, metrics=metrics, intervals=intervals)))
-    assert "90 % interval: 3.900 s to 4.200 s." in text
+    assert "90 % interval: 3.90 s to 4.20 s." in text
     assert "95.00 /s to 104.0 /s" in text
-    assert "No interval" not in text
+    assert "No 90 % interval" not in text
 
 
 def test_why_there_is_no_interval_is_said_as_it_is():
-    assert "no fitted profile was used" in result_report(Result("r", 4.0, spans=SPANS))
-    fitted = Result("r", 4.0, spans=SPANS, sources={"profile p.toml": "fitted to m.json"})
-    assert "constants were not drawn (--samples)" in result_report(fitted)
+    told = Result("r", 4.0, spans=SPANS, no_interval="nobody published such runs")
+    assert "No 90 % interval: nobody published such runs." in result_report(told)
+    rate = replace(told, no_interval="", intervals={"rate": (1.0, 2.0)}, interval_sources={"figures": "of rates"})
+    assert "No 90 % interval: published figures are of rate, not of time." in result_report(rate)
+
+
+def test_what_an_interval_is_made_of_stands_behind_it():
+    made = {"published figures": "errors of 9 figures", "draws": "20"}
+    text = result_report(Result("r", 4.0, spans=SPANS, intervals={"time": (3.0, 5.0)}, interval_sources=made))
+    assert "90 % interval: 3.00 s to 5.00 s, from published figures: errors of 9 figures; draws: 20." in text
 
 
 def test_of_too_many_rows_sends_are_put_together_before_streams_are():

@@ -16,10 +16,10 @@ from simperf.report.html.limiting import limits
 from simperf.report.html.machine import machine_part
 from simperf.report.html.page import PageSection, definitions, page, paragraphs, table
 from simperf.report.html.picture import on_page
-from simperf.report.html.result import inputs, interval, result_sections, shares, sources
+from simperf.report.html.result import inputs, result_sections, shares, sources
 from simperf.report.html.scaling import scaling_part
 from simperf.report.html.timeline import MOST
-from simperf.report.phrases import against, answer_words
+from simperf.report.phrases import against, answer_words, interval_words
 from simperf.report.plots import draw_comparison
 from simperf.results import Result
 from simperf.study.scaling import of_results
@@ -99,7 +99,7 @@ def _lead(good: Sequence[Result], ranking: Ranking) -> str:
     if ranking.reference is None:
         return f"<p>{escape(ranking.refusal)}</p>" if ranking.refusal else ""
     best = good[ranking.reference]
-    lines = [interval(best)]
+    lines = [f"{interval_words(best)}."]
     behind = {place: rank for place, rank in enumerate(ranking.ranks) if rank is not None and rank > 1}
     if behind:
         second = good[min(behind, key=lambda place: behind[place])]

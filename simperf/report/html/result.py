@@ -20,7 +20,7 @@ from simperf.report.html.page import PageSection, definitions, page, paragraphs,
 from simperf.report.html.picture import on_page, printed
 from simperf.report.html.scaling import scaling_part
 from simperf.report.html.timeline import MOST, timeline
-from simperf.report.phrases import answer_words
+from simperf.report.phrases import answer_words, interval_words
 from simperf.report.plots import draw
 from simperf.report.staleness import ages, draw_staleness
 from simperf.report.style import COLORS, HATCHES
@@ -28,7 +28,7 @@ from simperf.results import Result
 from simperf.scenario.tables import TableReader
 from simperf.units import format_quantity
 
-__all__ = ["inputs", "interval", "machine_of", "result_report", "result_sections", "shares", "sources"]
+__all__ = ["inputs", "machine_of", "result_report", "result_sections", "shares", "sources"]
 
 _OPERATIONS = 25
 #: queues that one picture can tell apart
@@ -75,22 +75,11 @@ def machine_of(result: Result) -> Machine | None:
 
 
 def _lead(result: Result) -> str:
-    lines = [interval(result)]
+    lines = [f"{interval_words(result)}."]
     if result.answer is not None and not result.answer.is_time:
         lines.insert(0, f"Simulated time: {format_quantity(result.time, 's')}.")
     lines += [f"{name}: {text}." for name, text in limits(result)]
     return f'<p class="faint">{"<br>".join(escape(line) for line in lines)}</p>'
-
-
-def interval(result: Result) -> str:
-    """The interval of the answer in words, or why there is none."""
-    name, number = result.headline
-    if name not in result.intervals:
-        if any(name.startswith("profile ") for name in result.sources):
-            return "No interval: the profile's constants were not drawn (--samples)."
-        return "No interval: no fitted profile was used, so the model's own error is not known from this run."
-    low, high = (format_quantity(end, number.unit) for end in result.intervals[name])
-    return f"90 % interval: {low} to {high}."
 
 
 def result_sections(

@@ -1,0 +1,102 @@
+"""90 % intervals of a run's numbers, where published figures say what runs like it are missed by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from simperf.analysis.questions import LARGE, RunQuestion, asked_by
+
+__all__ = ["DRAWS", "FIGURES", "RunIntervals", "intervals_of", "with_draws"]
+
+#: what intervals are made of: published figures, and draws
+FIGURES, DRAWS = "published figures", "draws"
+Ends = tuple[float, float]
+
+
+class RunIntervals(NamedTuple):
+    """Intervals of a run's numbers.
+
+    `ends` are by metric in its unit, `sources` say in words what the intervals are made of, and `why_not` why there are
+    none, empty if there are.
+    """
+
+    ends: Mapping[str, Ends]
+    sources: Mapping[str, str]
+    why_not: str = ""
+
+
+def intervals_of(
+    program: str,
+    parameters: Mapping[str, Any],
+    numbers: Mapping[str, tuple[float, str]],
+    *,
+    gpus: int,
+    case: str = "",
+    changed: str = "",
+) -> RunIntervals:
+    """The intervals of a run, from figures of runs like it; a published case has no part in its own.
+
+    Parameters
+    ----------
+    program : str
+    parameters : mapping
+        Of the program, in SI units.
+    numbers : mapping of str to (float, str)
+        ``"time"`` and metrics, each with its SI unit.
+    gpus : int
+        GPUs of the machine.
+    case : str
+        The published case that the run is, if it is one.
+    changed : str
+        What stands for the catalogue's constants, in words; empty if nothing does.
+
+    Examples
+    --------
+    >>> intervals_of("async-chain", {}, {"time": (1.0, "s")}, gpus=1).why_not
+    'no figures are published of runs like those of async-chain'
+    """
+    asked = asked_by(program, parameters, gpus=gpus, changed=changed)
+    if not asked.question:
+        return RunIntervals({}, {}, asked.why_not)
+    from simperf.analysis.left_out import spread_of_errors
+
+    found = spread_of_errors(asked.question, asked.group, without=case)
+    if found is None:
+        return RunIntervals({}, {}, "too few figures are published of runs like it")
+    slow = found.factors(_difficulty(asked, parameters, numbers))
+    ends = {}
+    for name in asked.metrics:
+        if name in numbers:
+            value, unit = numbers[name]
+            ends[name] = (value * slow[0], value * slow[1]) if unit == "s" else (value / slow[1], value / slow[0])
+    about = f"{asked.question[0].lower()}{asked.question[1:]}" + (f", {asked.group}" if asked.group else "")
+    told = f"errors of {found.figures:,} figures of {found.families} families, each left out ({about})"
+    return RunIntervals(ends, {FIGURES: f"{told}: constants, spread of runs and what the model misses"})
+
+
+def _difficulty(asked: RunQuestion, given: Mapping[str, Any], numbers: Mapping[str, tuple[float, str]]) -> float:
+    from simperf.analysis.left_out import difficulty_of, launch_difficulty
+
+    if asked.question != LARGE:
+        return difficulty_of(asked.question, {name: value for name, (value, _) in numbers.items()})
+    layout, model, step = given.get("layout"), given.get("model"), numbers.get("time per step", (0.0, ""))[0]
+    layers = getattr(model, "layers", 0)
+    if not (layout and layers and step > 0):
+        return 0.0
+    turns = float(given["batch"]) / (int(given.get("microbatch") or 1) * layout.dp) * layers / layout.pp
+    return launch_difficulty(step / turns)
+
+
+def with_draws(found: Mapping[str, Ends], drawn: Mapping[str, Ends]) -> dict[str, Ends]:
+    """Intervals of draws, widened to those of published figures, which have in them what draws leave out.
+
+    Examples
+    --------
+    >>> with_draws({"time": (0.9, 1.5)}, {"time": (0.8, 1.2), "rate": (3.0, 4.0)})
+    {'time': (0.8, 1.5), 'rate': (3.0, 4.0)}
+    """
+    return {
+        name: (min(ends[0], found[name][0]), max(ends[1], found[name][1])) if name in found else ends
+        for name, ends in drawn.items()
+    }
