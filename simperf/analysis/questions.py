@@ -36,8 +36,10 @@ _TRAINING = ("train", "parameter-server", "servers-or-ring", "recommender")
 #: metrics of a run of training that a figure was published of; all are as far off as the time of a step
 STEP_METRICS = ("samples per second", "time per step", "time per epoch")
 _OF_STEPS = ("time", *STEP_METRICS)
-_OF_LARGE_STEPS = ("tokens per second", "tokens per second per GPU", "model FLOP per second per GPU")
-_OF_LARGE_STEPS += ("model FLOP utilisation", "hardware FLOP utilisation")
+_OF_LARGE_STEPS = (
+    *("tokens per second", "tokens per second per GPU", "model FLOP per second per GPU"),
+    *("model FLOP utilisation", "hardware FLOP utilisation"),
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,11 @@ from simperf.units import format_quantity
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["draw_plan", "format_candidate", "format_plan", "plan_output", "plot_plan"]
+__all__ = ["GROUPS", "draw_plan", "format_candidate", "format_plan", "plan_output", "plot_plan"]
 
 _WIDE = 240
+#: what the column of groups says
+GROUPS = "group: candidates of one number cannot be told from its first, as their intervals overlap"
 
 
 def format_plan(found: TrainingPlan, *, most: int = 20) -> str:
@@ -45,6 +47,9 @@ def format_plan(found: TrainingPlan, *, most: int = 20) -> str:
     if len(rows) > most:
         parts.append(Text(f"{len(rows) - most} more were simulated: --all lists them", style="dim"))
     parts.append(Text("* Pareto-optimal in time and cost", style="dim"))
+    if any(one.time_interval for one in found.ranked):
+        parts.append(Text(GROUPS, style="dim"))
+    parts.append(Text("\n".join(found.interval_lines())))
     if found.pruned:
         reasons: dict[str, list[str]] = {}
         for one in found.pruned:
@@ -74,6 +79,7 @@ def format_candidate(found: TrainingPlan, number: int, limits: str) -> str:
     lines = [
         f"{one.number}  {one.choice.name}: {one.reason}",
         f"time      {hours(one.time)}, of which {100 * one.goodput:.1f} % is training at {one.rate:.4g} samples/s",
+        *_interval_line(one),
         f"cost      {one.cost:.2f} USD: {one.choice.nodes} x {price:.3f} USD/h x {one.time / 3600:.3f} h",
         f"price     {request.prices.sources[one.choice.instance]}",
         f"memory    {format_quantity(one.memory, 'B')} on each GPU",
@@ -84,6 +90,17 @@ def format_candidate(found: TrainingPlan, number: int, limits: str) -> str:
     return "\n".join(lines) + "\n\nSome steps of it:\n" + limits
 
 
+def _interval_line(one: Candidate) -> list[str]:
+    """The interval of a candidate's time and what it is made of, or why there is none."""
+    if one.time_interval is None:
+        return [f"interval  none: {one.spread.why_not}"]
+    low, high = map(hours, one.time_interval)
+    return [
+        f"interval  {low} to {high} (90 %)",
+        *(f"          {name}: {text}" for name, text in one.spread.sources.items()),
+    ]
+
+
 def plan_output(found: TrainingPlan, form: Literal["table", "json", "csv"], *, all_rows: bool = False) -> str:
     """A plan as a table of its first candidates, or of all, or as JSON or CSV of all."""
     if form == "table":
@@ -91,7 +108,14 @@ def plan_output(found: TrainingPlan, form: Literal["table", "json", "csv"], *, a
     document = found.to_dict()
     if form == "json":
         return json_text(document)
-    units = {"time": "s", "time_interval": "s", "cost": "USD", "cost_interval": "USD", "price": "USD/h"}
+    units = {
+        "time": "s",
+        "time_interval": "s",
+        "time_interval_apart": "s",
+        "cost": "USD",
+        "cost_interval": "USD",
+        "price": "USD/h",
+    }
     units |= {"samples_per_second": "1/s", "memory": "B"}
     return rows_text(document["ranked"] + document["pruned"], "csv", units=units)
 

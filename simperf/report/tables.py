@@ -317,9 +317,10 @@ def _intervals(results: Sequence[Result], metric: str) -> list[RenderableType]:
         low, high = (format_quantity(end, result.number(metric).unit, digits=3) for end in ends)
         grid.add_row(result.name, f"{low} to {high}")
         beside += [f"from {source}: {text}" for source, text in result.interval_sources.items()]
-    told = Text("\n".join(dict.fromkeys(beside)))
-    shown = _titled(f"90 % intervals of {metric}", grid) if grid.row_count else [Text("")] if beside else []
-    return [*shown, told] if beside else shown
+    shown: list[RenderableType] = _titled(f"90 % intervals of {metric}", grid) if grid.row_count else []
+    if beside:
+        shown += [*([] if shown else [Text("")]), Text("\n".join(dict.fromkeys(beside)))]
+    return shown
 
 
 def _columns(

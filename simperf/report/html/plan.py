@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["plan_report"]
 
 _ROWS = 500
-_RANKED = "Candidates that were simulated, best first; a star: none beats it in both time and cost"
+_RANKED = "Candidates that were simulated, best first; a star: none beats it in both time and cost; "
+_RANKED += "group: the first that it cannot be told from"
 _LINES = 6
 _NOT_COUNTED = (
     "reading and preparing the data, evaluation during training",
@@ -91,8 +92,7 @@ def _lead(found: TrainingPlan, winner: Result | None) -> str:
     lines = [first.reason.capitalize() + "." if first.reason else ""]
     if first.time_interval:
         lines.append("90 % interval: {} to {}.".format(*(hours(end) for end in first.time_interval)))
-    else:
-        lines.append("No interval: no fitted profile and no failures were drawn.")
+    lines += [f"{line}." for line in found.interval_lines()]
     lines += [f"Mostly limited by {first.limited_by}."] if first.limited_by else []
     lines += ["For the details below some steps of the winner were simulated once more."] if winner is not None else []
     return f'<p class="faint">{"<br>".join(escape(line) for line in lines if line)}</p>'

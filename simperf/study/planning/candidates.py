@@ -19,7 +19,7 @@ from simperf.training.strategies import ONE_PROCESS, STRATEGIES, has_option
 from simperf.units import format_quantity
 from simperf.workload.model import TracedModel
 
-__all__ = ["CandidateBound", "Configuration", "bound_of", "choices", "cluster_table", "scenario_data"]
+__all__ = ["CandidateBound", "Configuration", "bound_of", "choices", "cluster_table", "gpu_of", "scenario_data"]
 
 #: what NCCL and the framework keep of a GPU's memory for themselves is not modelled; a full device is full
 _LINKS = ("-jumbo", "")
@@ -103,7 +103,7 @@ def bound_of(request: Request, choice: Configuration) -> CandidateBound:
     ):
         if value > limits[key]:
             return CandidateBound(math.inf, 0.0, f"{text}, more than the limit of {limits[key]:g}")
-    part = _gpu(request.catalog, choice.instance)
+    part = gpu_of(request.catalog, choice.instance)
     parts = request.model.memory(share, request.precision, optimizer=request.optimizer)
     memory = parts["total"] + (parts["gradients"] if choice.gpus > 1 else 0.0)
     capacity = min(part.memory_capacity, limits["memory"])
@@ -143,7 +143,8 @@ def hours(seconds: float) -> str:
     return f"{seconds / 3600:.2f} h" if seconds < 3 * 86400 else f"{seconds / 86400:.1f} d"
 
 
-def _gpu(catalog: Catalog, instance: str) -> GpuPart:
+def gpu_of(catalog: Catalog, instance: str) -> GpuPart:
+    """The GPU of an instance; of several kinds the one with least memory."""
     machine = catalog.machine(instance)
     parts = [machine.nodes[gpu].part for gpu in machine.gpus]
     return min((part for part in parts if isinstance(part, GpuPart)), key=lambda part: part.memory_capacity)

@@ -29,8 +29,18 @@ class CandidateRow(JsonTable):
     batch: Count
     time: Annotated[Number | None, Field(description="of the whole job [s]; null if it never ends")] = None
     time_interval: Annotated[Ends | None, Field(description="90 % [s]")] = None
+    time_interval_apart: Annotated[
+        Ends | None, Field(description="90 % without what all candidates on its GPU are missed by alike [s]")
+    ] = None
     cost: Annotated[Number | None, Field(description="[USD]; null if it never ends")] = None
     cost_interval: Annotated[Ends | None, Field(description="90 % [USD]")] = None
+    interval_sources: Annotated[dict[str, str], Field(description="what the intervals are made of")] = Field(
+        default_factory=dict
+    )
+    no_interval: Annotated[str, Field(description="why there are none; empty if there are")] = ""
+    group: Annotated[
+        Count, Field(description="number of the first candidate that it cannot be told from; 0 if it is not ranked")
+    ] = 0
     samples_per_second: Annotated[Number | None, Field(description="while it trains [1/s]")] = None
     goodput: Annotated[Number, Field(description="share of the time that is training [1]")] = 1.0
     memory: Annotated[Number, Field(description="on each GPU [B]")] = 0.0

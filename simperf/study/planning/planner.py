@@ -19,70 +19,24 @@ from simperf.outputs import DATA, PAGE, check_name, data_frame, drawn, html_tabl
 from simperf.run import MOST_EVENTS, run
 from simperf.scenario import Scenario, make_scenario
 from simperf.study.executors import check_engine
-from simperf.study.pareto import pareto_front
 from simperf.study.planning.candidates import CandidateBound, Configuration, bound_of, choices, hours, scenario_data
 from simperf.study.planning.lifetime import Lifetime, lifetime, refuse_histories
-from simperf.study.planning.plan_file import CandidateRow, read_plan
+from simperf.study.planning.plan_file import read_plan
+from simperf.study.planning.ranked import Candidate, candidate_of, cells, finite, plain, ranked
 from simperf.study.planning.request import Request, load_request, make_request
+from simperf.study.planning.spread import candidate_spread
 from simperf.study.points import Row, Task, refuse_unused_in
 from simperf.study.preflight import refuse_runs
 from simperf.study.run_point import run_task
 from simperf.study.sweep import Progress, run_tasks
-from simperf.units import format_quantity
 
 __all__ = ["Candidate", "TrainingPlan", "plan"]
 
 _RATE, _EXPOSED, _STEP = "samples per second", "exposed communication", "time per step"
 #: share of a step's time from which waiting for communication is what a loser is told [1]
 _WAITS = 0.15
-#: relative width of an interval that is not worth its place in a table [1]
-_NARROW = 2e-3
 #: candidates, and their nodes together, that are simulated: two minutes, as each takes 40 ms and 2 ms a node
 _MOST_SIMULATED, _MOST_TOGETHER = 2_500, 50_000
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A choice, what came of it, and where it stands.
-
-    Parameters
-    ----------
-    number : int
-        Rank among the candidates that were simulated, from 1; 0 for one that was not.
-    choice : Configuration
-    time, cost : float
-        Of the whole job, failures and checkpoints included [s] and [USD]; of a pruned one, its bound.
-    time_interval, cost_interval : (float, float) or None
-        That hold 90 % of the draws and of the histories of failures.
-    rate : float
-        Samples a second while it trains [1/s].
-    goodput : float
-        Share of the time that is training [1].
-    memory : float
-        On each GPU [B].
-    limited_by : str
-        Resource that rests least.
-    feasible : bool
-        Within deadline and budget.
-    best : bool
-        No feasible candidate beats it in time and cost.
-    reason : str
-        Why it loses, or was not simulated; why it wins.
-    """
-
-    number: int
-    choice: Configuration
-    time: float
-    cost: float
-    time_interval: tuple[float, float] | None = None
-    cost_interval: tuple[float, float] | None = None
-    rate: float = 0.0
-    goodput: float = 1.0
-    memory: float = 0.0
-    limited_by: str = ""
-    feasible: bool = False
-    best: bool = False
-    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -124,8 +78,14 @@ class TrainingPlan:
 
     def rows(self) -> tuple[list[str], list[list[str]]]:
         """Header and rows of the ranking, for people."""
-        header = ["#", "candidate", "GPUs", "time", "cost", "samples/s", "memory/GPU", "busiest", "verdict"]
-        return header, [_row(one) for one in self.ranked]
+        header = ["#", "group", "candidate", "GPUs", "time", "cost", "samples/s", "memory/GPU", "busiest", "verdict"]
+        return header, [cells(one) for one in self.ranked]
+
+    def interval_lines(self) -> list[str]:
+        """What the intervals of the ranking are made of, and why candidates have none, a line each."""
+        made = dict.fromkeys(f"{name}: {text}" for one in self.ranked for name, text in one.spread.sources.items())
+        missing = dict.fromkeys(one.spread.why_not for one in self.ranked if one.spread.time is None)
+        return [*(f"90 % intervals from {text}" for text in made), *(f"No 90 % interval: {text}" for text in missing)]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, in SI units, as the file has it (`simperf.study.planning.plan_file`)."""
@@ -133,12 +93,12 @@ class TrainingPlan:
             "format": FORMAT,
             "title": self.request.title,
             "samples": self.request.samples,
-            "deadline": _finite(self.request.deadline),
-            "budget": _finite(self.request.budget),
+            "deadline": finite(self.request.deadline),
+            "budget": finite(self.request.budget),
             "objective": self.request.objective,
             "request": dict(self.request.toml.data),
-            "ranked": [_plain(one, self.request) for one in self.ranked],
-            "pruned": [_plain(one, self.request) for one in self.pruned],
+            "ranked": [plain(one, self.request) for one in self.ranked],
+            "pruned": [plain(one, self.request) for one in self.pruned],
         }
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
@@ -201,7 +161,7 @@ class TrainingPlan:
                 for one in error.problems
             ]
             raise InputError(placed) from None
-        return cls(request, tuple(map(_of_row, found.ranked)), tuple(map(_of_row, found.pruned)))
+        return cls(request, tuple(map(candidate_of, found.ranked)), tuple(map(candidate_of, found.pruned)))
 
     def __repr__(self) -> str:
         first = self.winner
@@ -259,7 +219,7 @@ def plan(
             simulated.append(_candidate(request, choice, row))
     if not any(one.feasible for one in simulated):
         raise _nothing(request, simulated, pruned)
-    return TrainingPlan(request, tuple(_ranked(request, simulated)), tuple(pruned))
+    return TrainingPlan(request, tuple(ranked(request, simulated)), tuple(pruned))
 
 
 def _refuse_excess(request: Request, kept: Sequence[Configuration]) -> None:
@@ -307,13 +267,16 @@ def _candidate(request: Request, choice: Configuration, row: Mapping[str, Any]) 
     work = request.samples / rate
     price = request.prices.of(choice.instance) * choice.nodes / 3600
     found = lifetime(request, choice.nodes, work) if request.failures else Lifetime(work, work, work)
-    interval = None
-    if request.failures:
-        interval = (found.low, found.high)
-    if "intervals" in row and _RATE in row["intervals"]:
-        low, high = row["intervals"][_RATE]
-        first, last = interval or (found.time, found.time)
-        interval = (first * rate / high, last * rate / low)
+    drawn = row.get("intervals", {}).get(_RATE)
+    spread = candidate_spread(
+        metrics,
+        found,
+        gpus=choice.gpus,
+        drawn=None if drawn is None else (drawn[0], drawn[1]),
+        calibrated=bool(request.calibration),
+        histories=request.failures.runs if request.failures else 0,
+    )
+    interval = spread.time
     memory = math.fsum(value for name, value in metrics.items() if name.startswith("memory: "))
     cost = found.time * price
     feasible = found.time <= request.deadline and cost <= request.budget
@@ -333,68 +296,13 @@ def _candidate(request: Request, choice: Configuration, row: Mapping[str, Any]) 
         feasible,
         False,
         waits,
+        spread,
     )
 
 
 def _pruned(request: Request, choice: Configuration, verdict: CandidateBound) -> Candidate:
     cost = verdict.time / 3600 * request.prices.of(choice.instance) * choice.nodes
     return Candidate(0, choice, verdict.time, cost, memory=verdict.memory, reason=verdict.reason)
-
-
-def _ranked(request: Request, found: Sequence[Candidate]) -> list[Candidate]:
-    """Number, mark what nothing beats, and say in a line why each of the others loses."""
-
-    def order(one: Candidate) -> tuple[Any, ...]:
-        keys = (one.time, one.cost) if request.objective == "time" else (one.cost, one.time)
-        return not one.feasible, *keys, one.choice.name
-
-    ranked = sorted(found, key=order)
-    good = [one for one in ranked if one.feasible]
-    front = {good[index].choice for index in pareto_front([(one.time, one.cost) for one in good])}
-    first = ranked[0]
-    told = []
-    for number, one in enumerate(ranked, 1):
-        best = one.choice in front
-        told.append(
-            replace(one, number=number, best=best, reason=_reason(request, one, first, good, best) + one.reason)
-        )
-    return told
-
-
-def _reason(request: Request, one: Candidate, first: Candidate, good: Sequence[Candidate], best: bool) -> str:
-    if one is first:
-        return (
-            "the fastest"
-            if request.objective == "time"
-            else "the cheapest" + (" in time" if request.deadline < math.inf else "")
-        )
-    if not one.feasible:
-        late, dear = one.time - request.deadline, one.cost - request.budget
-        words = [f"{hours(late)} too late"] if late > 0 else []
-        words += [f"{dear:.2f} USD over the budget"] if dear > 0 else []
-        return " and ".join(words)
-    if _same(one, first):
-        return "not distinguishable from 1"
-    if best:
-        if request.objective == "time":
-            return f"{one.time / first.time:.2f} times as long, for {one.cost / first.cost:.2f} of the cost"
-        return f"{first.time / one.time:.2f} times as fast, for {one.cost / first.cost:.2f} times the cost"
-    better = min(
-        (each for each in good if each.time <= one.time and each.cost <= one.cost and each is not one),
-        key=lambda each: (each.time * each.cost, each.choice.name),
-        default=first,
-    )
-    slower, dearer = one.time / better.time, one.cost / better.cost
-    than = f"{better.choice.nodes} x {better.choice.instance}"
-    return f"{slower:.2f} times as long and {dearer:.2f} times the cost of {than}" + (
-        f", batch {better.choice.batch}" if better.choice.batch != one.choice.batch else ""
-    )
-
-
-def _same(one: Candidate, first: Candidate) -> bool:
-    """Whether the intervals of both time and cost overlap."""
-    pairs = ((one.time_interval, first.time_interval), (one.cost_interval, first.cost_interval))
-    return all(a is not None and b is not None and a[0] <= b[1] and b[0] <= a[1] for a, b in pairs)
 
 
 def _nothing(request: Request, simulated: Sequence[Candidate], pruned: Sequence[Candidate]) -> InputError:
@@ -428,70 +336,3 @@ def _nothing(request: Request, simulated: Sequence[Candidate], pruned: Sequence[
     if one not in simulated and not give:
         message += f" ({one.reason})"
     return InputError(request.toml.problem(key, message, expected=" and ".join(give) or "wider limits"))
-
-
-def _row(one: Candidate) -> list[str]:
-    time, cost = hours(one.time), f"{one.cost:.2f} USD"
-    if one.time_interval and one.cost_interval and one.time_interval[1] > one.time_interval[0] * (1 + _NARROW):
-        time += f" [{hours(one.time_interval[0])} .. {hours(one.time_interval[1])}]"
-        cost += f" [{one.cost_interval[0]:.2f} .. {one.cost_interval[1]:.2f}]"
-    memory, number = format_quantity(one.memory, "B", digits=3), f"{one.number}{'*' if one.best else ''}"
-    return [
-        number,
-        one.choice.name,
-        str(one.choice.gpus),
-        time,
-        cost,
-        f"{one.rate:.4g}",
-        memory,
-        one.limited_by,
-        one.reason,
-    ]
-
-
-def _plain(one: Candidate, request: Request) -> dict[str, Any]:
-    choice = one.choice
-    return {
-        "number": one.number,
-        "instance": choice.instance,
-        "nodes": choice.nodes,
-        "gpus": choice.gpus,
-        "strategy": choice.strategy,
-        "batch": choice.batch,
-        "time": _finite(one.time),
-        "time_interval": one.time_interval,
-        "cost": _finite(one.cost),
-        "cost_interval": one.cost_interval,
-        "samples_per_second": one.rate or None,
-        "goodput": one.goodput,
-        "memory": one.memory,
-        "limited_by": one.limited_by or None,
-        "feasible": one.feasible,
-        "best": one.best,
-        "reason": one.reason,
-        "price": request.prices.of(choice.instance),
-        "price_source": request.prices.sources[choice.instance],
-    }
-
-
-def _of_row(row: CandidateRow) -> Candidate:
-    """Inverse of `_plain`."""
-    return Candidate(
-        number=row.number,
-        choice=Configuration(row.instance, row.nodes, row.strategy, row.batch, row.gpus),
-        time=math.inf if row.time is None else row.time,
-        cost=math.inf if row.cost is None else row.cost,
-        time_interval=row.time_interval,
-        cost_interval=row.cost_interval,
-        rate=row.samples_per_second or 0.0,
-        goodput=row.goodput,
-        memory=row.memory,
-        limited_by=row.limited_by or "",
-        feasible=row.feasible,
-        best=row.best,
-        reason=row.reason,
-    )
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

@@ -1,0 +1,218 @@
+"""Candidates of a plan in their order: what came of each, which cannot be told apart, and why the others lose."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from simperf.study.pareto import pareto_front
+from simperf.study.planning.candidates import Configuration, gpu_of, hours
+from simperf.study.planning.plan_file import CandidateRow
+from simperf.study.planning.request import Request
+from simperf.study.planning.spread import CandidateSpread
+from simperf.units import format_quantity
+
+__all__ = ["Candidate", "candidate_of", "cells", "finite", "plain", "ranked"]
+
+Ends = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A choice, what came of it, and where it stands.
+
+    Parameters
+    ----------
+    number : int
+        Rank among the candidates that were simulated, from 1; 0 for one that was not.
+    choice : Configuration
+    time, cost : float
+        Of the whole job, failures and checkpoints included [s] and [USD]; of a pruned one, its bound.
+    time_interval, cost_interval : (float, float) or None
+        90 % of them [s] and [USD]; None where nothing supports an interval.
+    rate : float
+        Samples a second while it trains [1/s].
+    goodput : float
+        Share of the time that is training [1].
+    memory : float
+        On each GPU [B].
+    limited_by : str
+        Resource that rests least.
+    feasible : bool
+        Within deadline and budget.
+    best : bool
+        No feasible candidate beats it in time and cost.
+    reason : str
+        Why it loses, or was not simulated; why it wins.
+    spread : CandidateSpread
+        What the intervals are made of, or why there are none.
+    group : int
+        Number of the first candidate that it cannot be told from, which is its own if it can be told from all before
+        it; 0 for one that is not feasible or was not simulated.
+    """
+
+    number: int
+    choice: Configuration
+    time: float
+    cost: float
+    time_interval: tuple[float, float] | None = None
+    cost_interval: tuple[float, float] | None = None
+    rate: float = 0.0
+    goodput: float = 1.0
+    memory: float = 0.0
+    limited_by: str = ""
+    feasible: bool = False
+    best: bool = False
+    reason: str = ""
+    spread: CandidateSpread = field(default_factory=CandidateSpread)
+    group: int = 0
+
+
+def ranked(request: Request, found: Sequence[Candidate]) -> list[Candidate]:
+    """Number, mark what nothing beats, and say in a line why each of the others loses."""
+
+    def order(one: Candidate) -> tuple[Any, ...]:
+        keys = (one.time, one.cost) if request.objective == "time" else (one.cost, one.time)
+        return not one.feasible, *keys, one.choice.name
+
+    placed = sorted(found, key=order)
+    good = [one for one in placed if one.feasible]
+    front = {good[index].choice for index in pareto_front([(one.time, one.cost) for one in good])}
+    first = placed[0]
+    told, leaders = [], list[Candidate]()
+    for number, one in enumerate(placed, 1):
+        best = one.choice in front
+        made = replace(one, number=number, best=best, reason=_reason(request, one, first, good, best))
+        if one.feasible:
+            like = next((leader for leader in leaders if _same(request, one, leader)), made)
+            leaders += [made] if like is made else []
+            words = f"; not distinguishable from {like.number}" if like is not made else ""
+            late = one.time_interval is not None and one.time_interval[1] > request.deadline
+            words += "; may be late" if late else ""
+            made = replace(made, group=like.number, reason=made.reason + words)
+        told.append(replace(made, reason=made.reason + one.reason))
+    return told
+
+
+def _reason(request: Request, one: Candidate, first: Candidate, good: Sequence[Candidate], best: bool) -> str:
+    if one is first:
+        return (
+            "the fastest"
+            if request.objective == "time"
+            else "the cheapest" + (" in time" if request.deadline < math.inf else "")
+        )
+    if not one.feasible:
+        late, dear = one.time - request.deadline, one.cost - request.budget
+        words = [f"{hours(late)} too late"] if late > 0 else []
+        words += [f"{dear:.2f} USD over the budget"] if dear > 0 else []
+        return " and ".join(words)
+    if best:
+        if request.objective == "time":
+            return f"{one.time / first.time:.2f} times as long, for {one.cost / first.cost:.2f} of the cost"
+        return f"{first.time / one.time:.2f} times as fast, for {one.cost / first.cost:.2f} times the cost"
+    better = min(
+        (each for each in good if each.time <= one.time and each.cost <= one.cost and each is not one),
+        key=lambda each: (each.time * each.cost, each.choice.name),
+        default=first,
+    )
+    slower, dearer = one.time / better.time, one.cost / better.cost
+    than = f"{better.choice.nodes} x {better.choice.instance}"
+    return f"{slower:.2f} times as long and {dearer:.2f} times the cost of {than}" + (
+        f", batch {better.choice.batch}" if better.choice.batch != one.choice.batch else ""
+    )
+
+
+def _same(request: Request, one: Candidate, other: Candidate) -> bool:
+    """Whether the intervals of time overlap, and those of cost; on one GPU without what both are missed by alike."""
+    pair = (one, other)
+    gpus = {gpu_of(request.catalog, each.choice.instance).name for each in pair}
+    ours, theirs = (each.spread.apart if len(gpus) == 1 else each.time_interval for each in pair)
+    if ours is None or theirs is None:
+        return False
+    (low, high), (first, last) = ours, theirs
+    price, beside = (each.cost / each.time for each in pair)
+    return low <= last and first <= high and low * price <= last * beside and first * beside <= high * price
+
+
+def cells(one: Candidate) -> list[str]:
+    """Cells of a candidate's row of the ranking, for people."""
+    time, cost = hours(one.time), f"{one.cost:.2f} USD"
+    if one.time_interval and one.cost_interval:
+        time += " [{} .. {}]".format(*(hours(end) for end in one.time_interval))
+        cost += " [{} .. {}]".format(*(_dollars(end) for end in one.cost_interval))
+    memory, number = format_quantity(one.memory, "B", digits=3), f"{one.number}{'*' if one.best else ''}"
+    return [
+        number,
+        str(one.group or ""),
+        one.choice.name,
+        str(one.choice.gpus),
+        time,
+        cost,
+        f"{one.rate:.4g}",
+        memory,
+        one.limited_by,
+        one.reason,
+    ]
+
+
+def plain(one: Candidate, request: Request) -> dict[str, Any]:
+    """A candidate as plain data, as the file has it."""
+    choice = one.choice
+    return {
+        "number": one.number,
+        "instance": choice.instance,
+        "nodes": choice.nodes,
+        "gpus": choice.gpus,
+        "strategy": choice.strategy,
+        "batch": choice.batch,
+        "time": finite(one.time),
+        "time_interval": one.time_interval,
+        "time_interval_apart": one.spread.apart,
+        "cost": finite(one.cost),
+        "cost_interval": one.cost_interval,
+        "interval_sources": dict(one.spread.sources),
+        "no_interval": one.spread.why_not,
+        "group": one.group,
+        "samples_per_second": one.rate or None,
+        "goodput": one.goodput,
+        "memory": one.memory,
+        "limited_by": one.limited_by or None,
+        "feasible": one.feasible,
+        "best": one.best,
+        "reason": one.reason,
+        "price": request.prices.of(choice.instance),
+        "price_source": request.prices.sources[choice.instance],
+    }
+
+
+def candidate_of(row: CandidateRow) -> Candidate:
+    """Inverse of `_plain`."""
+    return Candidate(
+        number=row.number,
+        choice=Configuration(row.instance, row.nodes, row.strategy, row.batch, row.gpus),
+        time=math.inf if row.time is None else row.time,
+        cost=math.inf if row.cost is None else row.cost,
+        time_interval=row.time_interval,
+        cost_interval=row.cost_interval,
+        rate=row.samples_per_second or 0.0,
+        goodput=row.goodput,
+        memory=row.memory,
+        limited_by=row.limited_by or "",
+        feasible=row.feasible,
+        best=row.best,
+        reason=row.reason,
+        spread=CandidateSpread(row.time_interval, row.time_interval_apart, dict(row.interval_sources), row.no_interval),
+        group=row.group,
+    )
+
+
+def _dollars(value: float) -> str:
+    """An end of an interval in three digits."""
+    return f"{float(f'{value:.3g}'):.{0 if value >= 100 else 1 if value >= 10 else 2}f}"
+
+
+def finite(value: float) -> float | None:
+    """A number as JSON has it: None of one that is infinite."""
+    return value if math.isfinite(value) else None
