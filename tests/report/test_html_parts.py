@@ -224,4 +224,4 @@ def test_a_plan_shows_its_winner_in_detail():
     ):
         assert f">{heading}</h2>" in text
     assert "Which machines train resnet18" in text
-    assert "no fitted profile" in text
+    assert "90 % intervals from published figures" in text
