@@ -36,21 +36,11 @@ class RingLinks:
     latency: float
     bandwidth: float
 
-    def all_reduce_time(self, workers: int, nbytes: float) -> float:
-        """Time of a ring's all-reduce [s].
-
-        Examples
-        --------
-        >>> RingLinks(0.0, 1e9).all_reduce_time(4, 1e9)
-        1.5
-        """
-        return 2 * (workers - 1) * (self.latency + nbytes / workers / self.bandwidth)
-
     def collective_time(self, collective: str, workers: int, nbytes: float) -> float:
         """Time of a ring's collective of so many bytes, as nccl-tests counts them [s].
 
-        A gather, a reduce-scatter or an exchange of all with all takes n - 1 steps with a part each; a broadcast or a
-        reduction takes the bytes once, behind the latency of n - 1 hops.
+        An all-reduce takes 2 (n - 1) steps with a part of the bytes each, a gather, a reduce-scatter or an exchange of
+        all with all n - 1; a broadcast or a reduction takes the bytes once, behind the latency of n - 1 hops.
 
         Examples
         --------
@@ -58,11 +48,10 @@ class RingLinks:
         >>> [links.collective_time(name, 4, 1e9) for name in ("all-reduce", "all-gather", "broadcast")]
         [1.5, 0.75, 1.0]
         """
-        if collective == "all-reduce":
-            return self.all_reduce_time(workers, nbytes)
         if collective in ("broadcast", "reduce"):
             return (workers - 1) * self.latency + nbytes / self.bandwidth
-        return (workers - 1) * (self.latency + nbytes / workers / self.bandwidth)
+        steps = (2 if collective == "all-reduce" else 1) * (workers - 1)
+        return steps * (self.latency + nbytes / workers / self.bandwidth)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +103,7 @@ class ScalingBaselines:
             return self.linear(quantity)
         if self.links is None or math.isnan(self.nbytes):
             return math.nan
-        added = self.links.all_reduce_time(self.workers, self.nbytes)
+        added = self.links.collective_time("all-reduce", self.workers, self.nbytes)
         return self._of(quantity, self.samples / (self.workers * self.alone) + added)
 
     def _of(self, quantity: str, step: float) -> float:

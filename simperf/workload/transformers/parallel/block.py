@@ -14,7 +14,7 @@ from simperf.workload.transformers.parallel.latent import LatentAttention
 from simperf.workload.transformers.parallel.linear import Linear, accumulated, frozen_weights
 from simperf.workload.transformers.parallel.network import FeedForward
 from simperf.workload.transformers.parallel.operations import SINGLE, each, norm_back, norm_forward, statistics
-from simperf.workload.transformers.parallel.record import PassRecord
+from simperf.workload.transformers.parallel.record import PassRecord, recorded_passes
 from simperf.workload.transformers.parallel.sizes import RankSizes
 from simperf.workload.transformers.passes import Kept, LayerPasses
 
@@ -150,7 +150,6 @@ class Block:
         sizes = self.sizes
         forward = PassRecord(held=[Kept("input", sizes.local)])
         self._forward(forward)
-        peak = forward.peak
         kept = self._saved if self.recompute == "selective-op" else forward.kept(self._kept)
         backward = PassRecord(held=kept)
         gradient = "output.gradient"
@@ -166,28 +165,18 @@ class Block:
         every = tuple(sizes.model.block_weights("block", dense=self.dense))
         shared = tuple(one for one in every if ".experts." not in one.name)
         experts = network.weights("block") if isinstance(network := self._network, Mixture) else ()
-        held, split = sum(one.nbytes for one in kept), backward.split()
         weights = (*(sizes.weight(one) for one in shared), *experts)
         whole = tuple(one for one in shared if sizes.is_whole(one))
         adapters = [one for matrix in self._matrices for one in matrix.adapters]
         return LayerPasses(
             name="dense block" if self.dense else "window block" if self.window else "block",
-            forward=tuple(forward.items),
-            backward=tuple(backward.items),
-            input_gradients=backward.inputs,
-            weight_gradients=backward.weights,
-            kept=kept,
-            temporary_forward=peak - held,
-            temporary_backward=backward.peak - held,
+            **recorded_passes(forward, backward, kept),
             weights=tuple(own for one in adapters for own in one.weights) if sizes.frozen else weights,
             replicated=tuple(own for one in adapters for own in one.whole) if sizes.frozen else whole,
             placeholders=self._placeholders,
             experts=experts,
             scaled=self._scaled,
             scaled_experts=network.scaled_experts if isinstance(network, Mixture) else (),
-            left=split.left,
-            temporary_inputs=split.inputs - held,
-            temporary_weights=split.weights - sum(one.nbytes for one in split.left),
             frozen=frozen_weights(weights, sizes, matrices=True) if sizes.frozen else (),
         )
 

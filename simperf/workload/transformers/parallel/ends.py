@@ -13,7 +13,7 @@ from simperf.workload.transformers.dimensions import Weight
 from simperf.workload.transformers.parallel.block import NormStep
 from simperf.workload.transformers.parallel.linear import Linear, accumulated, frozen_weights
 from simperf.workload.transformers.parallel.operations import SINGLE, each
-from simperf.workload.transformers.parallel.record import PassRecord, layer_tensors
+from simperf.workload.transformers.parallel.record import PassRecord, layer_tensors, recorded_passes
 from simperf.workload.transformers.parallel.sizes import RankSizes
 from simperf.workload.transformers.parallel.softmax_loss import SoftmaxLoss, logits_kernel, logits_reduce
 from simperf.workload.transformers.passes import Kept, LayerPasses
@@ -42,7 +42,6 @@ class Embedding:
         sizes = self.sizes
         forward = PassRecord(held=[Kept("tokens", TOKEN * sizes.tokens)])
         self.forward(forward)
-        peak = forward.peak
         kept = forward.kept(() if sizes.frozen else ("tokens", "embedded", *self._norm.kept[1:], "mask"))
         backward = PassRecord(held=kept)
         backward.hold("output.gradient", sizes.local)
@@ -50,18 +49,10 @@ class Embedding:
             self.backward(backward, "output.gradient")
             backward.end()
             assert backward.tensors == ("tokens",), backward.tensors
-        held = sum(one.nbytes for one in kept)
         first = [one for one in sizes.model.end_weights() if not one.name.startswith(("norm.", "head.", "mtp."))]
         return LayerPasses(
             name="embedding",
-            forward=tuple(forward.items),
-            backward=tuple(backward.items),
-            input_gradients=tuple(backward.items),
-            weight_gradients=(),
-            kept=kept,
-            temporary_forward=peak - held,
-            temporary_backward=backward.peak - held,
-            temporary_inputs=backward.peak - held,
+            **recorded_passes(forward, backward, kept, apart=False),
             **_owned(sizes, first),
         )
 
@@ -175,32 +166,21 @@ class Head:
         sizes = self.sizes
         forward = PassRecord(held=[Kept("input", sizes.local), Kept("targets", TOKEN * sizes.tokens)])
         self._forward(forward)
-        peak = forward.peak
         norm = self._norm.kept[1:] if sizes.frozen else self._norm.kept
         kept = forward.kept(("input", *norm, "head.gathered", "targets", "target.mask", *self._probabilities))
         backward = PassRecord(held=kept)
         self._backward(backward)
         backward.end()
         assert len(backward.tensors) == 1, backward.tensors  # the gradient of its input
-        held, split, apart = sum(one.nbytes for one in kept), backward.split(), self.kernels.apart == "all"
         own = ("mtp.0.norm.",) if self.ahead else ("norm.", "head.")
         last = [one for one in sizes.model.end_weights() if one.name.startswith(own)]
         if sizes.model.tied and not self.ahead:
             last.append(Weight("embed.weight", (sizes.model.vocabulary, sizes.hidden)))
         return LayerPasses(
             name="ahead.head" if self.ahead else "head",
-            forward=tuple(forward.items),
-            backward=tuple(backward.items),
-            input_gradients=backward.inputs if apart else tuple(backward.items),
-            weight_gradients=backward.weights if apart else (),
-            kept=kept,
-            temporary_forward=peak - held,
-            temporary_backward=backward.peak - held,
+            **recorded_passes(forward, backward, kept, apart=self.kernels.apart == "all"),
             **_owned(sizes, last),
             placeholders=self._matrix.placeholders,
-            left=split.left if apart else (),
-            temporary_inputs=(split.inputs if apart else backward.peak) - held,
-            temporary_weights=split.weights - sum(one.nbytes for one in split.left) if apart else 0.0,
             tensors=layer_tensors(forward, backward),
         )
 

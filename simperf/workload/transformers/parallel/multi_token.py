@@ -18,7 +18,7 @@ from simperf.workload.transformers.parallel.block import NormStep
 from simperf.workload.transformers.parallel.ends import TOKEN, Embedding, Head
 from simperf.workload.transformers.parallel.linear import Linear
 from simperf.workload.transformers.parallel.operations import each
-from simperf.workload.transformers.parallel.record import PassRecord
+from simperf.workload.transformers.parallel.record import PassRecord, recorded_passes
 from simperf.workload.transformers.parallel.sizes import RankSizes
 from simperf.workload.transformers.passes import Kept, LayerPasses
 
@@ -70,7 +70,6 @@ class Join:
         sizes, (state, token) = self.sizes, self._norms
         forward = PassRecord(held=[Kept("tokens", TOKEN * sizes.tokens), Kept("state", 0.0)])
         self._forward(forward)
-        peak = forward.peak
         embedded = NormStep("embed_norm", sizes, self.kernels).kept[1:]
         inside = ("token", "embedded", *embedded, "mask", "joined", "join.gathered", *state.kept[1:], *token.kept[1:])
         kept = forward.kept(("tokens", "state", *inside))
@@ -80,25 +79,15 @@ class Join:
         self._backward(backward)
         backward.end()
         assert len(backward.tensors) == 2, backward.tensors  # tokens, and the gradient of the states
-        held, split = sum(one.nbytes for one in kept), backward.split()
         own = [one for one in sizes.model.end_weights() if one.name.startswith("mtp.0.") and ".norm." not in one.name]
         shared = [one for one in sizes.model.end_weights() if one.name == "embed.weight"]
         return LayerPasses(
             name="ahead.join",
-            forward=tuple(forward.items),
-            backward=tuple(backward.items),
-            input_gradients=backward.inputs,
-            weight_gradients=backward.weights,
-            kept=kept,
-            temporary_forward=peak - held,
-            temporary_backward=backward.peak - held,
+            **recorded_passes(forward, backward, kept),
             weights=tuple(sizes.weight(one) for one in (*shared, *own)),
             replicated=tuple(one for one in own if sizes.is_whole(one)),
             placeholders=self._matrix.placeholders,
             scaled=() if self._matrix.casts is None else (self._matrix.casts.weights,),
-            left=split.left,
-            temporary_inputs=split.inputs - held,
-            temporary_weights=split.weights - sum(one.nbytes for one in split.left),
         )
 
     @property

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypedDict
 
 from simperf.memory import LayerTensors, TensorEvent
 from simperf.workload.op import Op
 from simperf.workload.transformers.passes import Await, CollectiveName, Item, Kept, Sync
 
-__all__ = ["PassRecord", "SplitMemory", "layer_tensors"]
+__all__ = ["PassRecord", "RecordedPasses", "SplitMemory", "layer_tensors", "recorded_passes"]
 
 
 class _Logged(NamedTuple):
@@ -35,6 +35,21 @@ class SplitMemory:
     left: tuple[Kept, ...]
     inputs: float
     weights: float
+
+
+class RecordedPasses(TypedDict):
+    """What `simperf.workload.transformers.passes.LayerPasses` has of both passes of a layer."""
+
+    forward: tuple[Item, ...]
+    backward: tuple[Item, ...]
+    input_gradients: tuple[Item, ...]
+    weight_gradients: tuple[Item, ...]
+    kept: tuple[Kept, ...]
+    temporary_forward: float
+    temporary_backward: float
+    left: tuple[Kept, ...]
+    temporary_inputs: float
+    temporary_weights: float
 
 
 class PassRecord:
@@ -315,3 +330,32 @@ def _part(op: Op, share: float) -> Op:
         elements=op.elements * share,
         gemm=gemm,
     )
+
+
+def recorded_passes(
+    forward: PassRecord, backward: PassRecord, kept: tuple[Kept, ...], *, apart: bool = True
+) -> RecordedPasses:
+    """Items and memory of a layer whose passes are written down.
+
+    Parameters
+    ----------
+    forward, backward : PassRecord
+    kept : tuple of Kept
+        What stays from the one to the other.
+    apart : bool
+        Whether the gradients of weights may be a pass of their own.
+    """
+    held = sum(one.nbytes for one in kept)
+    split = backward.split() if apart else SplitMemory((), backward.peak, 0.0)
+    return {
+        "forward": tuple(forward.items),
+        "backward": tuple(backward.items),
+        "input_gradients": backward.inputs if apart else tuple(backward.items),
+        "weight_gradients": backward.weights if apart else (),
+        "kept": kept,
+        "temporary_forward": forward.peak - held,
+        "temporary_backward": backward.peak - held,
+        "left": split.left,
+        "temporary_inputs": split.inputs - held,
+        "temporary_weights": split.weights - sum(one.nbytes for one in split.left),
+    }
