@@ -22,6 +22,7 @@ from simperf.accuracy.large_table import large_rows
 from simperf.accuracy.nccl_cases import KINDS, cases_known, cases_left_out
 from simperf.accuracy.ring_fit import ring_table
 from simperf.accuracy.single_steps import single_step_table
+from simperf.accuracy.timed_passes import passes_left_out, passes_table
 from simperf.accuracy.validation import ValidationRow, validation_table
 from simperf.errors import InputError, Problem
 from simperf.scenario import shipped_scenarios
@@ -88,6 +89,7 @@ def published_tables(folder: str | os.PathLike[str]) -> dict[str, list[Validatio
         known = read_cases(folder)
         sections["Kernels from the catalogue's peaks"] = kernel_table(known)
         sections["Collectives from the catalogue"] = collective_table(known)
+        sections["Passes on one GPU"] = passes_table(known)
     if tables.exists():
         sections["All-reduce with two fitted constants"] = ring_table(there)
     if large.exists():
@@ -104,6 +106,8 @@ def left_out_cases(folder: str | os.PathLike[str]) -> dict[tuple[str, str], int]
             if case.get("kind") in KINDS and case["id"] not in known:
                 reason = why.get(case["id"], "no machine is set up for it (simperf/accuracy/data/nccl_cases.toml)")
                 found[str(case["kind"]), reason] += 1
+        for reason, count in passes_left_out(read_cases(folder)).items():
+            found["passes on one GPU", reason] += count
     if (there / "llm").exists():
         found.update(reasons_counted(read_large_cases(there / "llm")[1]))
     return dict(found)

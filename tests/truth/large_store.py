@@ -32,18 +32,18 @@ class TookTooLongError(SimperfError):
 
 @contextmanager
 def limited(seconds):
-    """Stop what runs inside after so many seconds; 0 for never."""
+    """Stop what runs inside after so many seconds of the processor; 0 for never."""
 
     def stop(*_):
-        raise TookTooLongError(f"it took longer than {seconds} s to play, and was stopped")
+        raise TookTooLongError(f"it took longer than {seconds} s of a processor, and was stopped")
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(seconds)
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def limited_time(case, *, limit):
@@ -69,7 +69,7 @@ def main(arguments=None):
     """Play, and write after each family."""
     parser = argparse.ArgumentParser(prog="python -m tests.truth.large_store", description=__doc__)
     parser.add_argument("families", nargs="*", help="names of files without .json; all by default")
-    parser.add_argument("--limit", type=int, default=300, help="seconds for a case [%(default)s]")
+    parser.add_argument("--limit", type=int, default=60, help="seconds of the processor for a case [%(default)s]")
     given = parser.parse_args(arguments)
     folder, played = truth_folder() / "llm", f"{simperf.__version__} {date.today()}"
     for family in given.families or sorted(path.stem for path in folder.glob("*.json")):
