@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 import os
 import re
@@ -16,27 +15,46 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from simperf.accuracy.cases import read_cases, source_of
 from simperf.accuracy.collectives import collective_errors
 from simperf.accuracy.fitted_constants import constants_behind
+from simperf.accuracy.kernel_figures import left_out_figures
 from simperf.accuracy.kernel_tables import GPUS, added_time, by_operation, kernel_cases
 from simperf.accuracy.large_cases import read_large_cases
+from simperf.accuracy.large_table import stored_grades
 from simperf.accuracy.leave_out.kernels import elsewhere, kernel_parts
 from simperf.accuracy.leave_out.measured_steps import measured_steps
 from simperf.accuracy.nccl_cases import cases_known, series_of
+from simperf.accuracy.product_tables import product_tables
 from simperf.accuracy.validation import validation_rows
 from simperf.analysis.left_out import COLUMNS, LeftOutError, difficulty_of, launch_difficulty
-from simperf.analysis.questions import COLLECTIVES, KERNELS, ONE_GPU, PLANS, SCALING, STEP_METRICS, asked_by, size_class
+from simperf.analysis.questions import (
+    COLLECTIVES,
+    KERNEL_GROUPS,
+    KERNELS,
+    LARGE,
+    ONE_GPU,
+    PLANS,
+    SCALING,
+    STEP_METRICS,
+    asked_by,
+    size_class,
+)
 from simperf.cost import Roofline
 from simperf.hardware import Catalog, Machine
 from simperf.results import Result
 from simperf.run import Attempt, run, run_variants
 from simperf.scenario import Scenario, load_scenario, shipped_scenarios
 from simperf.scenario.load import change_scenario
+from simperf.workload.op import MATRIX_FAMILIES
 
-__all__ = ["ERRORS", "errors_text", "large_errors"]
+__all__ = ["ERRORS", "errors_text"]
 
 Errors = Iterator[LeftOutError]
+#: who published tables of products by shape, and rows of such a table that are taken, evenly
+_TABLES, _ROWS = "ai-dynamo/aiconfigurator", 40
 
 
 def scaling_errors(folder: str | os.PathLike[str]) -> Errors:
@@ -93,39 +111,44 @@ def kernel_errors(folder: str | os.PathLike[str]) -> Errors:
             added = added_time(case, rows[0][1])
             for _, op, time in rows:
                 error = math.log(time / (roofline.cost(op).time + added))
+                group = KERNEL_GROUPS[0 if op.family in MATRIX_FAMILIES else 1]
                 family = f"{case['id']} {part.name}"
-                yield LeftOutError("", family, _publisher(source_of(case)), part.name, 0.0, error)
+                yield LeftOutError(group, family, _publisher(source_of(case)), part.name, 0.0, error)
+    if os.path.isfile(os.path.join(folder, "llm", "kernels", "index.json")):
+        yield from _products(folder)
 
 
-def large_errors(folder: str | os.PathLike[str], played: str | os.PathLike[str]) -> Errors:
-    """Errors of iterations of large models that were played before.
-
-    Parameters
-    ----------
-    folder : path
-        Measured data, with ``llm``.
-    played : path
-        A line of JSON a case: family, name, measured and predicted time [s].
-    """
-    cases = {(one.family, one.name): one for one in read_large_cases(Path(folder) / "llm")[0]}
-    for line in Path(played).read_text("utf-8").splitlines():
-        row = json.loads(line)
-        case = cases.get((row["family"], row["name"]))
-        if case is not None and row.get("predicted"):
-            gpu, how = case.machine.gpu.name, case.layout
-            turns = how.batch / (how.microbatch * how.layout.dp) * case.model.layers / how.layout.pp
-            error = math.log(row["measured"] / row["predicted"])
-            difficulty = launch_difficulty(row["predicted"] / turns)
-            yield LeftOutError("", f"{case.family} {gpu}", case.family, gpu, difficulty, error)
+def _products(folder: str | os.PathLike[str]) -> Errors:
+    """Errors of products by shape on GPUs that were left out: of each table as many as of a table of cases."""
+    for one in left_out_figures(product_tables(folder)):
+        errors = -np.log1p(one.error)
+        for error in errors[:: max(1, len(errors) // _ROWS)]:
+            yield LeftOutError(KERNEL_GROUPS[0], f"{one.title} {one.gpu}", _TABLES, one.gpu, 0.0, float(error))
 
 
-#: how each question's errors are made of a folder of measured data; those of large models take hours
+def large_errors(folder: str | os.PathLike[str]) -> Errors:
+    """Errors of iterations of large models, as they are stored (`simperf.accuracy.large_table`)."""
+    cases = {(one.family, one.name, one.digest): one for one in read_large_cases(Path(folder) / "llm")[0]}
+    for row in stored_grades():
+        case = cases.get((row.family, row.case, row.digest))
+        if case is None or row.quantity != "time" or math.isnan(row.error):
+            continue
+        if constants_behind(row.case, quantity="time"):
+            continue
+        gpu, how = case.machine.gpu.name, case.layout
+        turns = how.batch / (how.microbatch * how.layout.dp) * case.model.layers / how.layout.pp
+        difficulty = launch_difficulty(row.predicted / turns)
+        yield LeftOutError("", f"{case.family} {gpu}", case.family, gpu, difficulty, -math.log1p(row.error))
+
+
+#: how each question's errors are made of a folder of measured data
 ERRORS: Mapping[str, Callable[[str | os.PathLike[str]], Errors]] = {
     ONE_GPU: one_gpu_errors,
     SCALING: scaling_errors,
     PLANS: plan_errors,
     COLLECTIVES: collective_rows,
     KERNELS: kernel_errors,
+    LARGE: large_errors,
 }
 
 

@@ -9,6 +9,7 @@ from typing import Any
 __all__ = [
     "COLLECTIVES",
     "KERNELS",
+    "KERNEL_GROUPS",
     "LARGE",
     "ONE_GPU",
     "PLANS",
@@ -30,6 +31,12 @@ LARGE = "Large models"
 #: payloads up to which latency, and from which bandwidth makes the time of a collective [B]
 _SMALL, _BIG = 1 << 13, 1 << 26
 SIZE_CLASSES = ("8 KiB and below", "between", "64 MiB and above")
+
+#: kernels that multiply matrices, and all others
+KERNEL_GROUPS = ("products", "other kernels")
+_PRODUCTS = frozenset(
+    ("matmul", "bmm", "linear", "conv2d", "attention", "latent_attention", "moe", "block_scaled_matmul")
+)
 
 #: programs whose runs have published figures of training
 _TRAINING = ("train", "parameter-server", "servers-or-ring", "recommender")
@@ -100,7 +107,8 @@ def asked_by(program: str, parameters: Mapping[str, Any], *, gpus: int, changed:
     if program == "all-reduce":
         return _collective(parameters)
     if program == "operations":
-        return RunQuestion(KERNELS, metrics=("time",))
+        some = any(one.get("op") in _PRODUCTS for one in parameters.get("ops", ()))
+        return RunQuestion(KERNELS, KERNEL_GROUPS[0 if some else 1], ("time",))
     if program not in _TRAINING:
         return RunQuestion(why_not=f"no figures are published of runs like those of {program}")
     if parameters.get("failures"):

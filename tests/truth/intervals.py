@@ -2,8 +2,8 @@
 
 Each figure's interval is made of the errors of figures that do not share its family, then of those that do not share
 its source, then its GPU. The errors are those of the package (`simperf/analysis/data`); ``--write`` makes them anew
-from a folder of measured data, first. Iterations of large models take hours to play: ``--played FILE`` reads them from
-lines of JSON (family, name, measured, predicted). ``--only`` takes questions that begin so.
+from a folder of measured data, first; iterations of large models are those of the stored table. ``--only`` takes
+questions that begin so.
 """
 
 import argparse
@@ -12,13 +12,12 @@ import sys
 from pathlib import Path
 
 from simperf.accuracy.coverage import grade_intervals, pooled
-from simperf.accuracy.error_rows import ERRORS, errors_text, large_errors
+from simperf.accuracy.error_rows import ERRORS, errors_text
 from simperf.analysis.left_out import error_file, read_errors, spread
-from simperf.analysis.questions import LARGE
 from simperf.files import write_bytes
 from tests.truth.collectives import truth_folder
 
-QUESTIONS = (*ERRORS, LARGE)
+QUESTIONS = tuple(ERRORS)
 LABELS = ("family", "source", "gpu")
 
 
@@ -39,13 +38,10 @@ def lines(questions=QUESTIONS):
         yield ""
 
 
-def write(folder, questions, played=None):
+def write(folder, questions):
     """Make the files of errors anew."""
     for one in questions:
-        if one == LARGE and played is None:
-            continue
-        rows = large_errors(folder, played) if one == LARGE else ERRORS[one](folder)
-        write_bytes(error_file(one), errors_text(rows).encode())
+        write_bytes(error_file(one), errors_text(ERRORS[one](folder)).encode())
         print(f"wrote {error_file(one).name}", file=sys.stderr, flush=True)
     read_errors.cache_clear()
 
@@ -66,12 +62,11 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(prog="python -m tests.truth.intervals", description=__doc__)
     parser.add_argument("--truth", type=Path, help="the folder of measured data; SIMPERF_TRUTH by default")
     parser.add_argument("--write", action="store_true", help="make the files of errors anew, first")
-    parser.add_argument("--played", type=Path, help="iterations of large models that were played")
     parser.add_argument("--only", default="", help="questions that begin so")
     given = parser.parse_args(arguments)
     questions = [one for one in QUESTIONS if one.startswith(given.only)]
     if given.write:
-        write(given.truth or truth_folder(), questions, given.played)
+        write(given.truth or truth_folder(), questions)
     for line in lines(questions):
         print(line, flush=True)
     return 0

@@ -4,7 +4,7 @@ import pytest
 
 from simperf.accuracy.coverage import pooled
 from simperf.accuracy.error_rows import ERRORS
-from simperf.analysis.questions import COLLECTIVES, KERNELS
+from simperf.analysis.questions import COLLECTIVES, KERNELS, LARGE
 from tests.truth.intervals import grades, moved
 
 #: by how much of their width the ends of intervals may move before the errors are made anew [1]
@@ -25,6 +25,6 @@ def test_intervals_are_better_than_one_width_a_question():
 
 
 @pytest.mark.truth
-@pytest.mark.parametrize("question", [COLLECTIVES, KERNELS])
+@pytest.mark.parametrize("question", [COLLECTIVES, KERNELS, LARGE])
 def test_errors_are_those_of_today(question, truth):
     assert moved(question, list(ERRORS[question](truth))) < MOST, f"{AGAIN} makes the errors anew"
