@@ -37,6 +37,7 @@ __all__ = [
     "COLUMNS",
     "COVERAGE",
     "DATA",
+    "FILES",
     "SKEWED",
     "LeftOutError",
     "SpreadOfErrors",
@@ -64,7 +65,8 @@ DATA = Path(__file__).parent / "data"
 COLUMNS = ("group", "family", "source", "gpu", "difficulty", "error")
 #: difficulty at which the spread is twice that of a run without any, by question [1]; the others have one spread
 BASES = {SCALING: 0.1, LARGE: 0.25}
-_FILES = {
+#: name of each question's file
+FILES = {
     ONE_GPU: "one_gpu",
     SCALING: "scaling",
     PLANS: "plans",
@@ -176,7 +178,7 @@ def launch_difficulty(layer: float) -> float:
 
 def error_file(question: str) -> Path:
     """The file of a question's errors."""
-    return DATA / f"{_FILES[question]}.csv"
+    return DATA / f"{FILES[question]}.csv"
 
 
 @lru_cache(maxsize=16)

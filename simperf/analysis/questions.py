@@ -30,7 +30,7 @@ LARGE = "Large models"
 
 #: payloads up to which latency, and from which bandwidth makes the time of a collective [B]
 _SMALL, _BIG = 1 << 13, 1 << 26
-SIZE_CLASSES = ("8 KiB and below", "between", "64 MiB and above")
+SIZE_CLASSES = ("8 KiB and below", "8 KiB to 64 MiB", "64 MiB and above")
 
 #: kernels that multiply matrices, and all others
 KERNEL_GROUPS = ("products", "other kernels")
@@ -77,7 +77,7 @@ def size_class(nbytes: float) -> str:
     Examples
     --------
     >>> size_class(4096), size_class(1e6), size_class(1e9)
-    ('8 KiB and below', 'between', '64 MiB and above')
+    ('8 KiB and below', '8 KiB to 64 MiB', '64 MiB and above')
     """
     return SIZE_CLASSES[0 if nbytes <= _SMALL else 1 if nbytes < _BIG else 2]
 

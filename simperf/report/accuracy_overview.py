@@ -6,8 +6,10 @@ import math
 from collections.abc import Sequence
 from textwrap import wrap
 
+from simperf.accuracy.coverage import grade_intervals
 from simperf.accuracy.fitted_constants import ListedConstant
 from simperf.accuracy.overview import ChoiceLine, OverviewLine, QuestionSummary
+from simperf.analysis.left_out import FILES, read_errors
 
 __all__ = ["choices_markdown", "constants_markdown", "families_markdown", "overview_markdown", "overview_text"]
 
@@ -15,7 +17,8 @@ _NOTES = (
     "Counted are figures that need a prediction: neither those that restate what was given (fitted), nor those "
     "within 3 % of linear scaling from one GPU's speed. Bias is the median signed error, above 0 where predictions "
     "are too fast. Lines below a question are parts of it, and baselines on the same points; nearer is the share of "
-    "points at which the prediction is nearer than the baseline. No interval is told with these figures. Kernels are "
+    "points at which the prediction is nearer than the baseline. Interval is the share of published figures that lie "
+    "in the 90 % interval which a run tells, made without their family (How sure a prediction is). Kernels are "
     "of shapes that nothing was fitted to, their baselines fitted to what the constants were fitted to. Large models "
     "are told by the time of an iteration; ratios between their schedules and verdicts on what fits are not counted."
 )
@@ -26,6 +29,12 @@ def _percent(value: float, *, sign: bool = False) -> str:
         return "-"
     digits = ".1f" if abs(value) < 10 else ".3g"
     return f"{100 * value:{'+' if sign else ''}{digits}} %"
+
+
+def _held(question: str) -> str:
+    """Share of a question's figures that lie in their intervals while their family is left out."""
+    errors = read_errors(question) if question in FILES else ()
+    return _percent(grade_intervals(question, errors).share) if errors else "none"
 
 
 def _cells(line: OverviewLine) -> list[str]:
@@ -51,7 +60,7 @@ def overview_markdown(summaries: Sequence[QuestionSummary]) -> str:
     for one in summaries:
         points, middle, most, bias, nearer = _cells(one.whole)
         lines.append(
-            f"| **{one.question}** | {points} | {middle} | {most} | {bias} | none | {nearer} "
+            f"| **{one.question}** | {points} | {middle} | {most} | {bias} | {_held(one.question)} | {nearer} "
             f"| {one.fitted} | {one.nearly_linear} |"
         )
         for part in one.parts:

@@ -110,7 +110,8 @@ def show_collective(
         return
     made, refusals = found.tables(payloads)
     header = _header(found, request)
-    say(_text(made, output, header=header, factor=sizes.factor, ranks=len(found.built.ranks)))
+    ranks = len(found.built.ranks)
+    say(_text(made, output, header=header, factor=sizes.factor, ranks=ranks, told=_like_published(found, request)))
     for line in refusals:
         note(f"left out: {line}")
     if output.plot is not None:
@@ -136,7 +137,16 @@ def show_collective(
         note(f"wrote {output.report}: open it in a browser")
 
 
-def _text(made: Mapping[str, list[Row]], output: CollectiveOutput, *, header: str, factor: float, ranks: int) -> str:
+def _text(
+    made: Mapping[str, list[Row]],
+    output: CollectiveOutput,
+    *,
+    header: str,
+    factor: float,
+    ranks: int,
+    told: bool,
+) -> str:
+    """The tables in the form that is asked for; `told`: with what published collectives say of their times."""
     tuned = {name: rows for name, rows in made.items() if not rows[0].idealised}
     ideal = {name: rows for name, rows in made.items() if rows[0].idealised}
     winners = best_rows(ideal) if output.best and ideal else []
@@ -145,12 +155,20 @@ def _text(made: Mapping[str, list[Row]], output: CollectiveOutput, *, header: st
     if output.nccl_json:
         return json_text(tables.nccl_document(rows, args=output.arguments, factor=factor, ngpus=ranks))
     if output.form == "json":
-        return json_text(tables.rows_document(rows))
+        return json_text(tables.rows_document(rows, intervals=told))
     if output.form == "csv":
         return tables.rows_csv(rows)
     texts = [tables.format_rows(table, title=title) for title, table in shown.items()]
+    if told:
+        texts += tables.interval_lines([row for table in shown.values() for row in table])
     texts += [tables.format_winners(winners)] if winners else []
     return "\n".join([header, *texts])
+
+
+def _like_published(found: AlgorithmComparison, request: CollectiveRequest) -> bool:
+    """Whether published collectives are like these: of the catalogue's parts, with all ranks at a time, and alone."""
+    disturbed = request.late or request.background or request.protocol
+    return found.choice.profile is None and not found.choice.topology and not disturbed
 
 
 def _header(found: AlgorithmComparison, request: CollectiveRequest) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from simperf.analysis.questions import COLLECTIVES, size_class
 from simperf.collectives.bench import Row, switch_points
 
 if TYPE_CHECKING:
@@ -17,8 +18,10 @@ __all__ = [
     "format_measured",
     "format_rows",
     "format_winners",
+    "interval_lines",
     "measured_rows",
     "nccl_document",
+    "row_interval",
     "rows_csv",
     "rows_document",
     "size_text",
@@ -97,6 +100,33 @@ def _library_rows(rows: Sequence[Row], title: str) -> str:
     return "\n".join(lines)
 
 
+def row_interval(row: Row) -> tuple[float, float] | None:
+    """90 % interval of the time of one of NCCL's rows [s], by published collectives of its size; None of others."""
+    from simperf.analysis.left_out import spread_of_errors
+
+    found = None if row.idealised else spread_of_errors(COLLECTIVES, size_class(row.nbytes))
+    if found is None:
+        return None
+    low, high = found.factors()
+    return low * row.time, high * row.time
+
+
+def interval_lines(rows: Sequence[Row]) -> list[str]:
+    """What published collectives say of how far NCCL's rows may be off, a comment a class of sizes."""
+    from simperf.analysis.left_out import spread_of_errors
+
+    lines = []
+    for name in dict.fromkeys(size_class(row.nbytes) for row in rows if not row.idealised):
+        found = spread_of_errors(COLLECTIVES, name)
+        if found is not None:
+            ends = "{:.2f} to {:.2f}".format(*found.factors())
+            lines.append(
+                f"# 90 % interval, {name}: {ends} times the time, by errors of {found.figures} published figures of "
+                f"{found.families} families, each left out"
+            )
+    return lines
+
+
 def format_winners(best: Sequence[Row]) -> str:
     """The fastest idealised algorithm of each size, and the sizes at which the winner changes."""
     lines = [
@@ -124,8 +154,8 @@ def rows_csv(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
-def rows_document(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Rows as data for JSON, every quantity an SI number."""
+def rows_document(rows: Sequence[Row], *, intervals: bool = False) -> list[dict[str, Any]]:
+    """Rows as data for JSON, every quantity an SI number; NCCL's with the `intervals` of their times, if asked for."""
     return [
         {
             "algorithm": row.algorithm,
@@ -139,6 +169,7 @@ def rows_document(rows: Sequence[Row]) -> list[dict[str, Any]]:
             "executor": row.method,
             "idealised": row.idealised,
             **({} if row.idealised else {"choice": row.choice, "channels": row.channels}),
+            **({"time_interval": row_interval(row)} if intervals and not row.idealised else {}),
         }
         for row in rows
     ]

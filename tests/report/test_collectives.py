@@ -9,7 +9,9 @@ from simperf.report.collectives import (
     crossover_map,
     format_rows,
     format_winners,
+    interval_lines,
     nccl_document,
+    row_interval,
     rows_csv,
     rows_document,
     size_text,
@@ -67,3 +69,19 @@ def test_every_busy_link_of_a_wiring_is_drawn(kind, n):
     drawn = min(n, 16)
     assert len(arrows) == {"ring": drawn, "star": 2 * drawn, "fully-connected": drawn}[kind]
     assert ("more nodes" in made.get_supxlabel()) == (n > 16)
+
+
+def test_rows_of_nccl_have_intervals_by_size_and_idealised_ones_have_none():
+    rows = [row(algorithm="nccl", nbytes=size) for size in (1024, 2048, 1e9)]
+    lines = interval_lines(rows)
+    assert [line.partition(": ")[0] for line in lines] == [
+        "# 90 % interval, 8 KiB and below",
+        "# 90 % interval, 64 MiB and above",
+    ]
+    assert interval_lines([row()]) == []
+    assert row_interval(row()) is None
+    low, high = row_interval(rows[0])
+    assert low < rows[0].time < high
+    told, untold = rows_document(rows, intervals=True), rows_document(rows)
+    assert told[0]["time_interval"] == (low, high)
+    assert "time_interval" not in untold[0]
