@@ -60,7 +60,7 @@ _SERVING = Section.of(
     Serving,
     *("slice_size", "opening", "handle", "handlers", "buffers", "copiers", "grouped", "take", "server_memory"),
 )
-_INPUT = Section.of(Input, "disk", "stored")
+_INPUT = Section.of(Input, "disk", "stored", "batches")
 _JITTER = (
     Parameter("jitter", Ratio, 0.0, "standard deviation of a step's computing time over its mean", "Disturbances"),
     Parameter("family", Family, "lognormal", "its distribution", "Disturbances"),

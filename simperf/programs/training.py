@@ -134,7 +134,7 @@ _LAYERS = Section.of(
 )
 _INPUT = Section.of(
     Input,
-    *("loop", "decode", "workers", "prefetch", "disk", "stored", "counted", "dataset"),
+    *("loop", "decode", "workers", "prefetch", "disk", "stored", "counted", "dataset", "batches"),
     decode_jitter="jitter",
     decode_cv="cv",
 )

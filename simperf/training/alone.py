@@ -15,7 +15,7 @@ from simperf.training.data.naive import naive
 from simperf.training.data.symmetry import make_replicas
 from simperf.training.data_loaders import Feeding, attach
 from simperf.training.outcome import step_time
-from simperf.training.step import ReplicaStep
+from simperf.training.step import Ahead, ReplicaStep
 
 __all__ = ["time_alone"]
 
@@ -34,6 +34,7 @@ def time_alone(
     loop: float = 0.0,
     watched: bool = False,
     by_hand: bool = False,
+    ahead: bool = False,
 ) -> float:
     """Time of a step of one device without the others, in a session of its own [s].
 
@@ -57,9 +58,12 @@ def time_alone(
         The process waits for its device after each step.
     by_hand : bool
         The loop of the book's chapter, as strategy ``naive``.
+    ahead : bool
+        Mini-batches are copied beside the step before theirs.
     """
     single, feeding = m.another(), feeding or Feeding()
     replicas, _ = make_replicas(single, (node,), [step])
+    replicas[0].ahead = Ahead() if ahead else None
     attach(single, [(replicas[0], step.samples)], feeding, batches=steps * accumulate)
     pace: dict[str, Any] = {"steps": steps, "loop": loop}
     if by_hand:

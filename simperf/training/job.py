@@ -8,17 +8,25 @@ from typing import Literal
 
 from simperf.errors import InputError, Problem
 from simperf.layout import Layout
-from simperf.training.data_loaders import Feeding
 from simperf.training.failures.options import Failures
 from simperf.training.field_types import refuse_types
 from simperf.training.jitter import Constant, Distribution, Family, distribution
+from simperf.training.mini_batches import Input
 from simperf.training.noise import Noise
 from simperf.training.offload import Offload
 from simperf.training.replica import Workload
 from simperf.training.stack import ServerTransport, Serving, Stack
 from simperf.training.stragglers import LinkChange, slowed
-from simperf.training.strategies import DDP, STRATEGIES, LocalSGD, ModelParallel, Servers, Strategy
-from simperf.units import Bytes, PerSecond, Ratio, Seconds
+from simperf.training.strategies import (
+    DDP,
+    STRATEGIES,
+    DataParallel,
+    LocalSGD,
+    ModelParallel,
+    Servers,
+    Strategy,
+)
+from simperf.units import PerSecond, Ratio, Seconds
 
 __all__ = ["BATCH", "Devices", "Disturbances", "Input", "Job", "SlowLink"]
 
@@ -80,52 +88,6 @@ class Devices:
             problems.append(Problem(message, key="alone_accumulate", value=str(turns), expected=expected))
         if problems:
             raise InputError(problems)
-
-
-@dataclass(frozen=True, slots=True)
-class Input:
-    """The data of a job, and how its processes come by their mini-batches.
-
-    Parameters
-    ----------
-    loop : float
-        work of each process for a batch beside launching: the Python of the loop, a data loader without workers [s]
-    decode : float
-        time of a core to decode one sample, by the data loader of each process [s]
-    workers : int
-        processes of each data loader that decode ahead; 0: the process that trains decodes by itself
-    prefetch : int
-        mini-batches that each of them may have ready
-    jitter : str
-        how the time to decode a mini-batch varies, each loader's by itself
-    cv : float
-        standard deviation of that time over its mean [1]
-    disk : str
-        storage node of each server that the loaders read; without one, samples lie in memory
-    stored : float
-        bytes of a sample on that disk [B]
-    counted : float
-        what is counted of a sample, such as the tokens of a sentence: samples a second are in that, alone too
-    dataset : int
-        samples of an epoch, whose time is reported then
-    """
-
-    loop: Seconds = 0.0
-    decode: Seconds = 0.0
-    workers: int = 0
-    prefetch: int = 2
-    jitter: Family = "constant"
-    cv: Ratio = 0.1
-    disk: str = ""
-    stored: Bytes = 0.0
-    counted: float = 1.0
-    dataset: int = 0
-
-    def feeding(self) -> Feeding:
-        """What a loader does, checked."""
-        return Feeding(
-            self.decode, self.workers, self.prefetch, distribution(self.jitter, cv=self.cv), self.disk, self.stored
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +258,12 @@ class Job:
             problems.append(
                 Problem("batch_per_gpu stands for it", key="batch", value=str(self.batch), expected=expected)
             )
-        problems += [*self._of_layout(), *self._of_stack(), *self._of_alone()]
+        problems += [
+            *self._of_layout(),
+            *self._of_stack(),
+            *self._of_alone(),
+            *self.input.problems(scatters=isinstance(self.strategy, DataParallel)),
+        ]
         if problems:
             raise InputError(problems)
 

@@ -17,7 +17,7 @@ from simperf.engine.kernel import Kernel
 from simperf.errors import InputError, Problem
 from simperf.execution.calls import riding, update_time
 from simperf.execution.session import Session
-from simperf.training.step import Gradient, ReplicaStep, even_step
+from simperf.training.step import Ahead, Gradient, ReplicaStep, even_step
 from simperf.units import Bytes, Ratio, Seconds
 from simperf.workload.layer_kernels import LayerKernels
 from simperf.workload.mixed import training_precision
@@ -61,6 +61,8 @@ class Replica:
         Where its process gets its mini-batches from; none has them in pinned memory.
     paces : iterator of ReplicaStep, optional
         Its step as each mini-batch takes it, where times vary.
+    ahead : Ahead, optional
+        Copies of the next mini-batch beside the step; none copies each before its own step.
     """
 
     rank: int
@@ -75,6 +77,7 @@ class Replica:
     ends: list[float] = field(default_factory=list)
     feed: Feed | None = None
     paces: Iterator[ReplicaStep] | None = None
+    ahead: Ahead | None = None
 
     def copy_links(self, machine: Any) -> tuple[str, ...]:
         """Links over which its mini-batches come from the host; none if there are no bytes to copy."""

@@ -10,10 +10,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from simperf.engine.items import Marker
 from simperf.engine.kernel import Kernel
 from simperf.errors import InputError, Problem
 
-__all__ = ["Gradient", "ReplicaStep", "even_step"]
+__all__ = ["Ahead", "Gradient", "ReplicaStep", "even_step"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +102,13 @@ class ReplicaStep:
     def compute_time(self) -> float:
         """Time of the device alone, without the frontend and without communication [s]."""
         return sum(kernel.time for kernel in (*self.forward, *self.backward, *self.update))
+
+
+@dataclass(slots=True)
+class Ahead:
+    """Mini-batches of a process that are copied beside the step before theirs, and the end of the last copy."""
+
+    copied: Marker | None = None
 
 
 def even_step(

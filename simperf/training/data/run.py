@@ -19,6 +19,7 @@ from simperf.training.data.data_parallel import data_parallel
 from simperf.training.data.ddp import ddp
 from simperf.training.data.group import Group
 from simperf.training.data.heterogeneous import even_split, proportional_split
+from simperf.training.data.loading import placed_batches
 from simperf.training.data.local_sgd import local_sgd
 from simperf.training.data.naive import naive
 from simperf.training.data.symmetry import make_replicas
@@ -27,7 +28,7 @@ from simperf.training.jitter import jittered, stream
 from simperf.training.job import Job
 from simperf.training.outcome import spread, step_time, tell
 from simperf.training.replica import Replica, faster
-from simperf.training.step import ReplicaStep
+from simperf.training.step import Ahead, ReplicaStep
 from simperf.training.stragglers import change_links
 from simperf.training.strategies import DDP, ONE_PROCESS, STRATEGIES, ByHand, DataParallel, LocalSGD
 from simperf.training.variation import slowest
@@ -143,7 +144,8 @@ class ReplicatedRun:
             part = nodes[node].part if node in nodes else None
             key = (id(part), speeds[rank], samples)
             if key not in made:
-                made[key] = faster(job.model.step(m, m.simulation.device(node), samples), speeds[rank])
+                own = job.model.step(m, m.simulation.device(node), samples)
+                made[key] = faster(placed_batches(own, job.input.batches), speeds[rank])
             return made[key]
 
         def time(rank: int) -> Callable[[int], float]:
@@ -191,6 +193,9 @@ class ReplicatedRun:
             m.notes.append(f"every rank is simulated: {why}")
             replicas, exact = make_replicas(m, self.nodes, steps, exact=True)
             group = self._group(replicas, exact)
+        if job.input.batches == "ahead":
+            for replica in replicas:
+                replica.ahead = Ahead()
         self._hold(replicas)
         self._feed(replicas)
         self._disturb(replicas)
@@ -356,6 +361,7 @@ class ReplicatedRun:
             loop=self.job.input.loop,
             watched=self.watched,
             by_hand=isinstance(self.strategy, ByHand),
+            ahead=self.job.input.batches == "ahead",
         )
 
 

@@ -14,6 +14,7 @@ from simperf.execution import Program, wait
 from simperf.execution.session import Session
 from simperf.memory import Holding, hold
 from simperf.training.alone import time_alone
+from simperf.training.data.loading import placed_batches
 from simperf.training.data_loaders import Feeding
 from simperf.training.jitter import Constant
 from simperf.training.job import Devices, Input, Job
@@ -105,7 +106,8 @@ class ServedRun:
         self.options = StoreOptions.of(strategy, job.stack)
         disturbances = job.disturbances
         self.pace = Pace(disturbances.paces, disturbances.stragglers, disturbances.slowdown)
-        self.loop = Loop(strategy.overlap, strategy.barrier, updates=strategy.update.on_workers)
+        ahead = job.input.batches == "ahead"
+        self.loop = Loop(strategy.overlap, strategy.barrier, updates=strategy.update.on_workers, ahead=ahead)
         self._alone = self._long_run = 0.0
 
     @property
@@ -122,13 +124,14 @@ class ServedRun:
     def steps(self) -> list[ReplicaStep]:
         """The step of each worker, which is the same for all."""
         first = self.m.simulation.device(self.gpus[0])
-        return [self.job.model.step(self.m, first, self.batch)] * len(self.gpus)
+        step = self.job.model.step(self.m, first, self.batch)
+        return [placed_batches(step, self.job.input.batches)] * len(self.gpus)
 
     def time_alone(self, step: ReplicaStep) -> float:
         """Time of a step of one worker by itself [s]."""
         disk, stored = self.job.input.disk, self.job.input.stored
         feeding = Feeding(disk=disk, stored=stored, workers=1, prefetch=1) if disk and stored else Feeding()
-        return time_alone(self.m, step, self.gpus[0], feeding=feeding)
+        return time_alone(self.m, step, self.gpus[0], feeding=feeding, ahead=self.loop.ahead)
 
     def slowest(self) -> float:
         """Speed of the slowest worker that is waited for, over that of one taken at random [1]."""

@@ -7,18 +7,22 @@ asynchronously, with bounded staleness or with backup workers.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from itertools import repeat
+from typing import Any
 
 import numpy as np
 import simpy
 
+from simperf.engine.device import Device
+from simperf.engine.items import Marker
 from simperf.engine.kernel import Kernel
 from simperf.errors import InputError, Problem
 from simperf.execution import Program, copy, launch, record, synchronize, wait
 from simperf.execution.drives import find_disk
 from simperf.execution.session import Session
+from simperf.training.data.loading import AHEAD
 from simperf.training.jitter import Constant, Distribution, scaled, stream
 from simperf.training.servers.kvstore import KVStore, KVWorker
 from simperf.training.step import ReplicaStep
@@ -125,11 +129,14 @@ class Loop:
         waits for its own weights only (Zhang et al., "Poseidon", ATC 2017; P3, MLSys 2019).
     updates : bool
         The worker runs the step's own update kernels on what it has pulled (the servers only add up).
+    ahead : bool
+        Mini-batches are copied to the device beside the step before theirs.
     """
 
     overlap: bool = True
     barrier: bool = True
     updates: bool = False
+    ahead: bool = False
 
 
 def needed_by(step: ReplicaStep) -> dict[int, list[int]]:
@@ -193,12 +200,15 @@ def worker(
         ready.setdefault(last, []).append(len(step.gradients) - 1 - position)
     weights: dict[int, simpy.Event] = {}
     batch = reader.batch() if reader else None
+    batches = _BatchesAhead(gpu, host, step.nbytes_input)
     while pool.take(kv):
         slow = next(pace)
         if batch is not None and reader is not None:
             yield wait(batch, why="wait: data")
             batch = reader.batch()
-        if step.nbytes_input:
+        if step.nbytes_input and loop.ahead:
+            yield from batches.next()
+        elif step.nbytes_input:
             yield copy(host, gpu, nbytes=step.nbytes_input, name="batch to device")
         for index, kernel in enumerate(step.forward):  # loss = net(x)
             for key in needs.get(index, ()):
@@ -224,6 +234,27 @@ def worker(
     if loop.updates:
         yield synchronize(gpu)  # the last update
     kv.leave()
+
+
+class _BatchesAhead:
+    """Mini-batches of a worker that are copied on a stream of their own, beside the step before theirs."""
+
+    def __init__(self, gpu: Device, host: str, nbytes: float) -> None:
+        self.gpu, self.host, self.nbytes = gpu, host, nbytes
+        self._copied: Marker | None = None
+
+    def next(self) -> Program:
+        """Let the device wait for the mini-batch of this step, and copy that of the next."""
+        if self._copied is None:
+            self._copied = yield from self._copy()
+        yield wait(self._copied, self.gpu)
+        self._copied = yield from self._copy()
+
+    def _copy(self) -> Generator[Any, Any, Marker]:
+        side = self.gpu.stream(AHEAD)
+        yield copy(self.host, self.gpu, nbytes=self.nbytes, stream=side, name="batch to device")
+        copied: Marker = yield record(side, "batch copied")
+        return copied
 
 
 def _slowed(kernel: Kernel, factor: float) -> Kernel:
