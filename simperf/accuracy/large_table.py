@@ -78,7 +78,7 @@ def stored_row(one: LargeGrade | LeftOut, case: LargeCase, played: str) -> Store
     """
     if isinstance(one, LeftOut):
         quantity, none = "memory" if case.time is None else "time", math.nan
-        failure = "; ".join(one.reasons)[:200]
+        failure = "; ".join(reason.splitlines()[0] for reason in one.reasons)[:200]
         return StoredGrade(one.family, one.name, quantity, -1, none, none, none, case.digest, played, failure)
     predicted, error, simple = (float(f"{value:.5g}") for value in (one.predicted, one.error(), one.error("simple")))
     return StoredGrade(case.family, case.name, one.quantity, one.stage, predicted, error, simple, case.digest, played)

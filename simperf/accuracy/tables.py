@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from simperf.accuracy.validation import ValidationRow, validation_table
 from simperf.errors import InputError, Problem
 from simperf.scenario import shipped_scenarios
 
-__all__ = ["QUOTED", "fit_tables", "left_out_cases", "published_tables", "validation_sections"]
+__all__ = ["QUOTED", "failures_counted", "fit_tables", "left_out_cases", "published_tables", "validation_sections"]
 
 #: the section of figures that scenarios quote
 QUOTED = "Figures that the scenarios quote"
@@ -95,6 +95,16 @@ def published_tables(folder: str | os.PathLike[str]) -> dict[str, list[Validatio
     if large.exists():
         sections[_LARGE] = large_rows(large)[0]
     return {title: rows for title, rows in sections.items() if rows}
+
+
+def failures_counted(rows: Iterable[ValidationRow]) -> dict[tuple[str, str], int]:
+    """How many figures have no prediction, by their title and the reason; jobs that do not fit count together."""
+    found = Counter[tuple[str, str]]()
+    for row in rows:
+        if row.failure:
+            memory = "out of memory" in row.failure
+            found[row.title, "out of memory, as far as its source prints the job" if memory else row.failure] += 1
+    return dict(found)
 
 
 def left_out_cases(folder: str | os.PathLike[str]) -> dict[tuple[str, str], int]:

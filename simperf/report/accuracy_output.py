@@ -15,7 +15,7 @@ from simperf.accuracy.plotted_points import plotted_points
 from simperf.accuracy.product_tables import product_tables
 from simperf.accuracy.products import product_grades
 from simperf.accuracy.recordings import boxed_clusters, recorded
-from simperf.accuracy.tables import fit_tables, left_out_cases, validation_sections
+from simperf.accuracy.tables import failures_counted, fit_tables, left_out_cases, validation_sections
 from simperf.accuracy.validation import ValidationRow
 from simperf.report.accuracy_overview import overview_text
 from simperf.report.accuracy_plot import draw_accuracy
@@ -85,7 +85,8 @@ def _rows(sections: Mapping[str, Sequence[ValidationRow]], chosen: bool, truth: 
     """The page behind the front page, with kernels by shape, fits and recordings unless scenarios were `chosen`."""
     text = rows_page(sections).rstrip("\n")
     if truth is not None and not chosen:
-        text += "\n\n" + left_out_markdown(left_out_cases(truth))
+        failed = failures_counted(row for rows in sections.values() for row in rows)
+        text += "\n\n" + left_out_markdown({**left_out_cases(truth), **failed})
         if (truth / "llm" / "kernels" / "index.json").is_file():
             text += "\n\n" + products_markdown(product_grades(product_tables(truth))).rstrip("\n")
             text += "\n\n" + kernels_markdown(kernel_grades(measured_kernels(truth))).rstrip("\n")

@@ -11,7 +11,7 @@ from simperf.accuracy.large_grades import LargeGrade
 from simperf.accuracy.large_table import StoredGrade, large_rows, read_stored, stored_grades, stored_row, stored_text
 from simperf.accuracy.overview import summarize_choices, summarize_families, summarize_questions
 from simperf.accuracy.questions import LARGE_MEMORY, LARGE_TIME
-from simperf.accuracy.tables import left_out_cases, published_tables
+from simperf.accuracy.tables import failures_counted, left_out_cases, published_tables
 from simperf.errors import InputError
 from tests.accuracy.test_large_cases import CASE
 
@@ -79,6 +79,8 @@ def test_a_case_without_a_prediction_is_a_row_that_says_why(tmp_path):
     (row,), _ = large_rows(tmp_path / "llm", stored=[one])
     (question,) = summarize_questions([row])
     assert (question.whole.points, question.failed) == (0, 1)
+    ((title, reason),) = failures_counted([row])
+    assert (title, reason.partition(",")[0]) == ("Large models: mine", "out of memory")
 
 
 @pytest.mark.parametrize(("verdict", "right"), [(1.0, 1.0), (0.0, 0.0)])
