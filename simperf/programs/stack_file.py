@@ -94,9 +94,17 @@ def _read(path: Path, above: tuple[Path, ...] = ()) -> Stack:
     toml = read_toml(path)
     refuse_format(toml)
     problems = list(_problems_of_head(toml))
-    data, base = toml.data, _base(toml, above)
+    data, base = toml.data, Stack()
+    try:
+        base = _base(toml, above)
+    except InputError as error:
+        problems += error.problems
     strategy = dict(data["strategy"]) if isinstance(data.get("strategy"), Mapping) else {}
     name = strategy.pop("kind", base.strategy)
+    if name == "" and problems and "base" in data:  # whose strategy is not known
+        list(field_values(LayerKernels, data.get("kernels", {}), toml, ("kernels",), problems))
+        list(_allocator(toml, ModelParallel, problems) if "allocator" in data else ())
+        raise InputError(problems)
     if not isinstance(name, str) or name not in STRATEGIES:
         message = (
             f"no such strategy{nearest(str(name), STRATEGIES)}" if name != "" else "the stack's strategy is missing"

@@ -220,6 +220,15 @@ def test_wrong_bases_are_told_with_line_and_key(mine, old, new, words):
     assert any("derived.toml" in str(problem) and problem.line for problem in caught.value.problems)
 
 
+def test_all_that_is_wrong_beside_a_base_that_is_not_there_is_told_at_once(mine):
+    more = 'base = "byte"\nallocator = "native"\n\n[kernels]\nnorm = "fuse"'
+    folder = derived(mine, DERIVED.replace('base = "mine.toml"', more, 1))
+    with pytest.raises(InputError) as caught:
+        load_stack("derived.toml", folder)
+    assert [one.key for one in caught.value.problems] == ["base", "kernels.norm", "allocator"]
+    assert all(one.expected or "known" in one.message or "did you mean" in one.message for one in caught.value.problems)
+
+
 def test_a_circle_of_bases_is_refused(mine):
     folder = derived(mine)
     mine(MINE.replace('title = "Mine"', 'title = "Mine"\nbase = "derived.toml"'))
