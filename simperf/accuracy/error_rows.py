@@ -28,6 +28,7 @@ from simperf.accuracy.leave_out.kernels import elsewhere, kernel_parts
 from simperf.accuracy.leave_out.measured_steps import measured_steps
 from simperf.accuracy.nccl_cases import cases_known, series_of
 from simperf.accuracy.product_tables import product_tables
+from simperf.accuracy.timed_passes import pass_scenario, timed_runs
 from simperf.accuracy.validation import validation_rows
 from simperf.analysis.left_out import COLUMNS, LeftOutError, difficulty_of, launch_difficulty
 from simperf.analysis.questions import (
@@ -36,6 +37,7 @@ from simperf.analysis.questions import (
     KERNELS,
     LARGE,
     ONE_GPU,
+    ONE_GPU_GROUPS,
     PLANS,
     SCALING,
     STEP_METRICS,
@@ -73,19 +75,28 @@ def plan_errors(folder: str | os.PathLike[str]) -> Errors:
         for variant in scenario.variants or (scenario,):
             given = variant.parameters
             if variant.program.name == "train" and given.get("model") and given.get("alone") and variant.measurements:
-                bare = replace(change_scenario(variant, {"program.alone": 0}), answer=None)
+                told = {f"program.{key}": 0 for key in variant.data["program"] if key.startswith("alone")}
+                bare = replace(change_scenario(variant, told), answer=None)
                 if _question(bare) == PLANS:
                     result = run(bare, record=False, unused="tell")
                     yield from _of_steps(scenario, Attempt(variant.name, variant, result, None))
 
 
 def one_gpu_errors(folder: str | os.PathLike[str]) -> Errors:
-    """Errors of training steps of one GPU."""
+    """Errors of training steps of one GPU, and of passes of a model."""
+    steps, passes = ONE_GPU_GROUPS
     for step in measured_steps():
         scenario = step.scenario
         predicted = run(scenario, record=False).metrics["samples per second"].value
         error = math.log(predicted / step.measured)
-        yield LeftOutError("", scenario.case, _publisher(scenario.source), step.part.name, 0.0, error)
+        yield LeftOutError(steps, scenario.case, _publisher(scenario.source), step.part.name, 0.0, error)
+    for case in read_cases(folder):
+        for one in () if constants_behind(str(case["id"])) else timed_runs(case):
+            if not one.why_not:
+                time = sum(run(pass_scenario(one, part), record=False).time for part in one.parts)
+                family = f"{case['id']} {one.model}"
+                error = math.log(one.measured / time)
+                yield LeftOutError(passes, family, _publisher(source_of(case)), GPUS[one.gpu], 0.0, error)
 
 
 def collective_rows(folder: str | os.PathLike[str]) -> Errors:

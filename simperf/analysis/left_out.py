@@ -226,7 +226,8 @@ def spread(question: str, errors: Collection[LeftOutError]) -> SpreadOfErrors | 
     base = BASES.get(question, math.inf)
     families: dict[str, list[float]] = {}
     for one in errors:
-        families.setdefault(one.family, []).append(one.error / _scale(base, one.difficulty))
+        value = one.error / _scale(base, one.difficulty)
+        families.setdefault(one.family, []).append(value if question in SKEWED else abs(value))
     if len(errors) < _FEWEST or len(families) < _FEWEST_FAMILIES:
         return None
     ends = _outer if question in SKEWED else _equal
@@ -260,8 +261,7 @@ def _outer(ordered: Sequence[float], level: float) -> tuple[float, float]:
     return ordered[max(0, low)], ordered[min(count - 1, high)]
 
 
-def _equal(ordered: Sequence[float], level: float) -> tuple[float, float]:
-    """The same, as far below 0 as above it."""
-    sizes = sorted(map(abs, ordered))
+def _equal(sizes: Sequence[float], level: float) -> tuple[float, float]:
+    """The same of absolute values in their order, as far below 0 as above it."""
     half = sizes[min(len(sizes) - 1, math.ceil(level * (len(sizes) + 1)) - 1)]
     return -half, half

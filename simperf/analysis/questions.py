@@ -12,6 +12,7 @@ __all__ = [
     "KERNEL_GROUPS",
     "LARGE",
     "ONE_GPU",
+    "ONE_GPU_GROUPS",
     "PLANS",
     "SCALING",
     "SIZE_CLASSES",
@@ -32,6 +33,8 @@ LARGE = "Large models"
 _SMALL, _BIG = 1 << 13, 1 << 26
 SIZE_CLASSES = ("8 KiB and below", "8 KiB to 64 MiB", "64 MiB and above")
 
+#: steps of training, and passes that begin and end with an idle device
+ONE_GPU_GROUPS = ("steps", "passes")
 #: kernels that multiply matrices, and all others
 KERNEL_GROUPS = ("products", "other kernels")
 _PRODUCTS = frozenset(
@@ -109,6 +112,8 @@ def asked_by(program: str, parameters: Mapping[str, Any], *, gpus: int, changed:
     if program == "operations":
         some = any(one.get("op") in _PRODUCTS for one in parameters.get("ops", ()))
         return RunQuestion(KERNELS, KERNEL_GROUPS[0 if some else 1], ("time",))
+    if program == "training-step" and parameters.get("model"):
+        return RunQuestion(ONE_GPU, ONE_GPU_GROUPS[1], ("time",))
     if program not in _TRAINING:
         return RunQuestion(why_not=f"no figures are published of runs like those of {program}")
     if parameters.get("failures"):
@@ -122,7 +127,9 @@ def asked_by(program: str, parameters: Mapping[str, Any], *, gpus: int, changed:
         return RunQuestion(SCALING, metrics=(*_OF_STEPS, "scaling efficiency"))
     if not parameters.get("model"):
         return RunQuestion(why_not="layers in round numbers are no model that was measured")
-    return RunQuestion(ONE_GPU if number == 1 else PLANS, metrics=_OF_STEPS)
+    if number == 1:
+        return RunQuestion(ONE_GPU, ONE_GPU_GROUPS[0], _OF_STEPS)
+    return RunQuestion(PLANS, metrics=_OF_STEPS)
 
 
 def _collective(given: Mapping[str, Any]) -> RunQuestion:

@@ -16,7 +16,7 @@ from simperf.analysis.check import Check
 from simperf.analysis.limits import busiest, headroom
 from simperf.analysis.overlap import overlap
 from simperf.analysis.regime import regime
-from simperf.answer import Answer
+from simperf.answer import TIME, Answer
 from simperf.results import Result
 from simperf.units import headed
 
@@ -158,6 +158,11 @@ def to_json(document: Mapping[str, Any]) -> str:
     return json_text(document)
 
 
+def _ends(result: Result, metric: str) -> list[str]:
+    """Both ends of a metric's interval, empty if it has none."""
+    return [repr(end) for end in result.intervals[metric]] if metric in result.intervals else ["", ""]
+
+
 def to_csv(results: Sequence[Result | FailedRun], checks: Mapping[int, Checks] | None = None) -> str:
     """One row a result, below a header that names SI units; numbers at full precision."""
     from simperf.analysis.ranking import rank_results
@@ -170,6 +175,8 @@ def to_csv(results: Sequence[Result | FailedRun], checks: Mapping[int, Checks] |
         for name, metric in each.metrics.items():
             metrics.setdefault(name, metric.unit)
     drawn = any("time" in result.intervals for result in good)
+    other = "" if ranking.refusal or ranking.answer.is_time else ranking.answer.metric
+    ended = any(other in result.intervals for result in good)
     categories = [name for name in PARTS if name != BUBBLE or any(one.has_stages for one in good)]
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
@@ -179,13 +186,14 @@ def to_csv(results: Sequence[Result | FailedRun], checks: Mapping[int, Checks] |
         + ["expectation", "error"]
         + [headed(f"metrics.{name}", unit) for name, unit in metrics.items()]
         + (["time.low [s]", "time.high [s]"] if drawn else [])
+        + ([headed(f"answer.{end}", ranking.unit) for end in ("low", "high")] if ended else [])
         + ["answer.metric", "answer.better", headed("answer", ranking.unit), "rank"]
     )
     for index, result in enumerate(results):
         mine = (checks or {}).get(index, ())
         verdict = "" if not mine else "ok" if all(check.ok for check in mine) else "failed"
         if isinstance(result, FailedRun):
-            blank = [""] * (8 + len(categories)), [""] * (len(metrics) + 2 * drawn + 4)
+            blank = [""] * (8 + len(categories)), [""] * (len(metrics) + 2 * drawn + 2 * ended + 4)
             writer.writerow([result.name, *blank[0], verdict, result.error, *blank[1]])
             continue
         bound, limit, room, parts = regime(result), busiest(result), headroom(result), breakdown(result)
@@ -200,7 +208,8 @@ def to_csv(results: Sequence[Result | FailedRun], checks: Mapping[int, Checks] |
             + [repr(parts.get(category, 0.0)) if parts else "" for category in categories]
             + [verdict, ""]
             + [repr(result.metrics[name].value) if name in result.metrics else "" for name in metrics]
-            + ([repr(end) for end in result.intervals.get("time", ("", ""))] if drawn else [])
+            + (_ends(result, TIME) if drawn else [])
+            + (_ends(result, other) if ended else [])
             + [*asked, "" if ranking.refusal or value is None else repr(value), "" if rank is None else rank]
         )
     return stream.getvalue().rstrip("\n")

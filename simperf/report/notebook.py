@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from simperf.analysis.breakdown import breakdown
 from simperf.outputs import html_table
-from simperf.report.phrases import answer_words, limit_words
+from simperf.report.phrases import answer_words, interval_words, limit_words
 from simperf.results import Result
 from simperf.units import format_quantity
 
@@ -26,4 +26,5 @@ def result_html(result: Result) -> str:
         [f"of it {name}", f"{format_quantity(time, 's')}, {time / result.time:.1%}"] for name, time in parts.items()
     ]
     rows += [list(row) for row in limit_words(result)]
+    rows.append(["", interval_words(result)])
     return html_table(["", "value"], rows, caption=f"{result.name}: {answer_words(result)}")

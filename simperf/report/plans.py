@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from simperf.json_format import json_text
@@ -117,7 +118,15 @@ def plan_output(found: TrainingPlan, form: Literal["table", "json", "csv"], *, a
         "price": "USD/h",
     }
     units |= {"samples_per_second": "1/s", "memory": "B"}
-    return rows_text(document["ranked"] + document["pruned"], "csv", units=units)
+    rows = [
+        {**row, "interval_sources": _joined(row["interval_sources"])} for row in document["ranked"] + document["pruned"]
+    ]
+    return rows_text(rows, "csv", units=units)
+
+
+def _joined(sources: Mapping[str, str]) -> str:
+    """What an interval is made of, in one cell."""
+    return "; ".join(f"{name}: {text}" for name, text in sources.items())
 
 
 def plot_plan(found: TrainingPlan, path: str | os.PathLike[str]) -> None:

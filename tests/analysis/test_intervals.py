@@ -24,6 +24,7 @@ TRAIN = {
     ("program", "given", "gpus", "question"),
     [
         ("train", {"model": "resnet50"}, 1, ONE_GPU),
+        ("training-step", {"model": "resnet50"}, 1, ONE_GPU),
         ("train", {"model": "resnet50", "gpus": 1}, 8, ONE_GPU),
         ("train", {"model": "resnet50"}, 8, PLANS),
         ("train", {"alone": 100.0}, 8, SCALING),

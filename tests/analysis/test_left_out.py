@@ -14,7 +14,17 @@ from simperf.analysis.left_out import (
     spread,
     spread_of_errors,
 )
-from simperf.analysis.questions import COLLECTIVES, KERNEL_GROUPS, KERNELS, LARGE, ONE_GPU, PLANS, SCALING, SIZE_CLASSES
+from simperf.analysis.questions import (
+    COLLECTIVES,
+    KERNEL_GROUPS,
+    KERNELS,
+    LARGE,
+    ONE_GPU,
+    ONE_GPU_GROUPS,
+    PLANS,
+    SCALING,
+    SIZE_CLASSES,
+)
 
 QUESTIONS = (ONE_GPU, SCALING, PLANS, COLLECTIVES, KERNELS, LARGE)
 
@@ -97,7 +107,7 @@ def test_difficulty_is_what_is_lost_against_linear_scaling_and_how_short_a_layer
 
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_shipped_errors_support_each_question(question):
-    groups = {COLLECTIVES: SIZE_CLASSES, KERNELS: KERNEL_GROUPS}.get(question, ("",))
+    groups = {COLLECTIVES: SIZE_CLASSES, KERNELS: KERNEL_GROUPS, ONE_GPU: ONE_GPU_GROUPS}.get(question, ("",))
     assert {one.group for one in read_errors(question)} == set(groups)
     for group in groups:
         found = spread_of_errors(question, group)
