@@ -11,7 +11,14 @@ from simperf.accuracy.fitted_constants import ListedConstant
 from simperf.accuracy.overview import ChoiceLine, OverviewLine, QuestionSummary
 from simperf.analysis.left_out import FILES, read_errors
 
-__all__ = ["choices_markdown", "constants_markdown", "families_markdown", "overview_markdown", "overview_text"]
+__all__ = [
+    "choices_markdown",
+    "constants_markdown",
+    "expectations_markdown",
+    "families_markdown",
+    "overview_markdown",
+    "overview_text",
+]
 
 _NOTES = (
     "Counted are figures that need a prediction: neither those that restate what was given (fitted), nor those "
@@ -51,6 +58,37 @@ def overview_text(summaries: Sequence[QuestionSummary]) -> str:
         lines += [f"{'  ' + part.name:<33}" + "".join(f"{each:>9}" for each in _cells(part)) for part in one.parts]
         lines.append(f"  not counted: {_left(one)}")
     return "\n".join([*(line.rstrip() for line in lines), "", *wrap(_NOTES, 80)])
+
+
+def expectations_markdown(summaries: Sequence[QuestionSummary]) -> str:
+    """What to expect, a line a question: errors that need a prediction, intervals, and the best baseline."""
+    heads = ("for your question", "half within", "nine of ten within", "too fast by", "90 % intervals hold")
+    heads += ("best baseline", "its median", "nearer than it")
+    lines = [f"| {' | '.join(heads)} |", "|---|--:|--:|--:|--:|---|--:|--:|"]
+    for one in summaries:
+        _, middle, most, bias, _ = _cells(one.whole)
+        cells = [f"**{one.question}**", middle, most, bias, _held(one.question), *_best_baseline(one)]
+        lines.append(f"| {' | '.join(cells)} |")
+    told = "*Half within* and *nine of ten within* are the median and the 90th percentile of the absolute errors; *too "
+    told += "fast by* is the median signed error (of memory, what is above 0 is too much); *nearer than it*: the share "
+    told += "of the same figures at which the prediction is nearer than the baseline."
+    return "\n".join([*lines, "", *wrap(told, 120)])
+
+
+def _best_baseline(one: QuestionSummary) -> tuple[str, str, str]:
+    """The baseline whose worst median is least: its name, medians, and shares of points that are nearer."""
+    beside = [part for part in one.parts if not math.isnan(part.nearer)]
+    if not beside:
+        return "none", "", ""
+    names = dict.fromkeys(part.name for part in beside)
+    best = min(names, key=lambda name: max(part.median for part in beside if part.name == name))
+    own = [part for part in beside if part.name == best]
+    medians, shares = (sorted(getattr(part, key) for part in own) for key in ("median", "nearer"))
+    return best, _between([_percent(each) for each in medians]), _between([f"{100 * each:.0f} %" for each in shares])
+
+
+def _between(ordered: Sequence[str]) -> str:
+    return ordered[0] if ordered[0] == ordered[-1] else f"{ordered[0]} to {ordered[-1]}"
 
 
 def overview_markdown(summaries: Sequence[QuestionSummary]) -> str:

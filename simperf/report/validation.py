@@ -17,6 +17,7 @@ from simperf.json_format import json_text
 from simperf.report.accuracy_overview import (
     choices_markdown,
     constants_markdown,
+    expectations_markdown,
     families_markdown,
     overview_markdown,
 )
@@ -138,8 +139,13 @@ def by_size(rows: Sequence[ValidationRow]) -> str:
 _HEAD = """# How right the predictions are
 
 Every figure behind this page was measured by others and published; nothing was left out because it does not fit. The
-error is predicted over measured, less one. What follows is what to expect, by question; [every row](accuracy-rows.md)
-stands behind it. Regenerate this page and the rows with
+error is predicted over measured, less one. What follows is what to expect, by question: figures that restate what was
+fitted, or that lie within 3 % of linear scaling, are not counted. [Every row](accuracy-rows.md) stands behind it.
+"""
+
+_MADE = """## How this page is made
+
+Regenerate this page and the rows with
 
     simperf accuracy --truth FOLDER --format markdown -o docs/accuracy.md --plot docs/images/accuracy.svg
     simperf accuracy --truth FOLDER --format rows -o docs/accuracy-rows.md
@@ -175,8 +181,10 @@ def accuracy_page(sections: Mapping[str, Sequence[ValidationRow]], kernels: Sequ
         Kernels by shape.
     """
     every = [row for rows in sections.values() for row in rows]
-    parts = [_HEAD, _PAGES, "## What to expect", "", overview_markdown(summarize_questions(every, kernels)), ""]
+    summaries = summarize_questions(every, kernels)
+    parts = [_HEAD, _PAGES, "## What to expect", "", expectations_markdown(summaries), ""]
     parts += ["![Predicted against measured times](images/accuracy.svg)", ""]
+    parts += ["## Parts and baselines", "", overview_markdown(summaries), ""]
     if families := summarize_families(every):
         parts += ["## Large models by family", "", _FAMILIES, families_markdown(families), ""]
     parts += ["## What was read off published figures", "", constants_markdown(fitted_constants()), ""]
@@ -188,7 +196,7 @@ def accuracy_page(sections: Mapping[str, Sequence[ValidationRow]], kernels: Sequ
     for title, rows in sections.items():
         if rows and all(row.variant.endswith(" B") for row in rows):
             parts += ["", f"## {title}", "", by_size(rows)]
-    return "\n".join(parts)
+    return "\n".join([*parts, "", _MADE])
 
 
 def left_out_text(reasons: Mapping[tuple[str, str], int]) -> str:

@@ -16,7 +16,7 @@ from simperf.accuracy.questions import COLLECTIVES, KERNELS, ONE_GPU, SCALING, q
 from simperf.accuracy.single_steps import single_step_table
 from simperf.accuracy.validation import ValidationRow, validation_table
 from simperf.report.accuracy_output import accuracy_output
-from simperf.report.accuracy_overview import overview_markdown, overview_text
+from simperf.report.accuracy_overview import expectations_markdown, overview_markdown, overview_text
 from simperf.run import run
 from simperf.scenario import load_scenario
 
@@ -102,6 +102,9 @@ def test_the_overview_fits_a_terminal_and_a_table():
     assert max(map(len, overview_text(found).splitlines())) <= 80
     table = [line for line in overview_markdown(found).splitlines() if line.startswith("|")]
     assert {line.count("|") for line in table} == {10}
+    lines = [line for line in expectations_markdown(found).splitlines() if line.startswith("|")]
+    assert {line.count("|") for line in lines} == {9}
+    assert "| one GPU + a ring | 5.0 % | 0 % |" in lines[-1]
 
 
 @pytest.mark.parametrize(
