@@ -62,8 +62,8 @@ def overview_text(summaries: Sequence[QuestionSummary]) -> str:
 
 def expectations_markdown(summaries: Sequence[QuestionSummary]) -> str:
     """What to expect, a line a question: errors that need a prediction, intervals, and the best baseline."""
-    heads = ("for your question", "half within", "nine of ten within", "too fast by", "90 % intervals hold")
-    heads += ("best baseline", "its median", "nearer than it")
+    own = ("half within", "nine of ten within", "too fast by", "90 % intervals hold")
+    heads = ("for your question", *own, "best baseline", "its median", "nearer than it")
     lines = [f"| {' | '.join(heads)} |", "|---|--:|--:|--:|--:|---|--:|--:|"]
     for one in summaries:
         _, middle, most, bias, _ = _cells(one.whole)
