@@ -3,7 +3,7 @@
 Each figure's interval is made of the errors of figures that do not share its family, then of those that do not share
 its source, then its GPU. The errors are those of the package (`simperf/analysis/data`); ``--write`` makes them anew
 from a folder of measured data, first; iterations of large models are those of the stored table. ``--only`` takes
-questions that begin so.
+questions that begin so; ``--page`` puts the tables of all into docs/explanation/uncertainty.md.
 """
 
 import argparse
@@ -18,6 +18,7 @@ from simperf.files import write_bytes
 from tests.truth.collectives import truth_folder
 
 QUESTIONS = tuple(ERRORS)
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "uncertainty.md"
 LABELS = ("family", "source", "gpu")
 
 
@@ -46,6 +47,14 @@ def write(folder, questions):
     read_errors.cache_clear()
 
 
+def paged(text):
+    """The page with the tables as they are now; the rest of it stays."""
+    rows = text.splitlines()
+    places = [index for index, row in enumerate(rows) if row.startswith("|")]
+    now = "\n".join(lines()).strip().splitlines()
+    return "\n".join([*rows[: places[0]], *now, *rows[places[-1] + 1 :]]) + "\n"
+
+
 def moved(question, now):
     """How far the ends of a question's intervals would move by errors as they are now, over the intervals' width."""
     there, found = read_errors(question), 0.0
@@ -63,10 +72,14 @@ def main(arguments=None):
     parser.add_argument("--truth", type=Path, help="the folder of measured data; SIMPERF_TRUTH by default")
     parser.add_argument("--write", action="store_true", help="make the files of errors anew, first")
     parser.add_argument("--only", default="", help="questions that begin so")
+    parser.add_argument("--page", action="store_true", help="put the tables into the page of the documentation")
     given = parser.parse_args(arguments)
     questions = [one for one in QUESTIONS if one.startswith(given.only)]
     if given.write:
         write(given.truth or truth_folder(), questions)
+    if given.page:
+        write_bytes(PAGE, paged(PAGE.read_text("utf-8")).encode())
+        return 0
     for line in lines(questions):
         print(line, flush=True)
     return 0

@@ -4,12 +4,12 @@ import pytest
 
 from simperf.accuracy.coverage import pooled
 from simperf.accuracy.error_rows import ERRORS
-from simperf.analysis.questions import COLLECTIVES, KERNELS, LARGE
-from tests.truth.intervals import grades, moved
+from simperf.analysis.questions import COLLECTIVES, KERNELS, LARGE, ONE_GPU, PLANS, SCALING
+from tests.truth.intervals import PAGE, grades, moved, paged
 
 #: by how much of their width the ends of intervals may move before the errors are made anew [1]
 MOST = 0.1
-AGAIN = "python -m tests.truth.intervals --write --truth FOLDER"
+AGAIN = "python -m tests.truth.intervals --write --page --truth FOLDER"
 
 
 def test_intervals_hold_nine_of_ten_figures_whose_family_was_left_out():
@@ -26,7 +26,15 @@ def test_intervals_are_better_than_one_width_a_question():
         assert one.score < 1.01 * one.constant, one.question
 
 
+def test_the_page_has_the_tables_of_today():
+    text = PAGE.read_text("utf-8")
+    assert paged(text) == text, "python -m tests.truth.intervals --page"
+
+
+LONG = [pytest.param(one, marks=pytest.mark.long) for one in (ONE_GPU, SCALING, PLANS)]
+
+
 @pytest.mark.truth
-@pytest.mark.parametrize("question", [COLLECTIVES, KERNELS, LARGE])
+@pytest.mark.parametrize("question", [COLLECTIVES, KERNELS, LARGE, *LONG])
 def test_errors_are_those_of_today(question, truth):
     assert moved(question, list(ERRORS[question](truth))) < MOST, f"{AGAIN} makes the errors anew"
