@@ -97,4 +97,4 @@ def _told(points: Mapping[str, tuple[Array, Array]], drawn: Mapping[str, tuple[A
     for question, (measured, _) in drawn.items():
         whole = len(points[question][0])
         counts.append(f"{question}: {len(measured)}" + (f" of {whole}" if whole > len(measured) else ""))
-    return f"Dashed: 10 %, dotted: 30 % off. Rates are the time of a sample. Points drawn: {', '.join(counts)}."
+    return f"Dashed: 10 %, dotted: 30 % off. Rates are the time of a sample; ratios beyond an edge lie on it. Points drawn: {', '.join(counts)}."

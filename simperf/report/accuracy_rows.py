@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from simperf.accuracy.tables import QUOTED
 from simperf.accuracy.validation import ValidationRow
+from simperf.report.validation import by_size
 
 if TYPE_CHECKING:
     from simperf.calibrate.cluster.accuracy import PredictedPoint
@@ -120,4 +121,7 @@ def rows_page(sections: Mapping[str, Sequence[ValidationRow]]) -> str:
     parts += [f"| `{name}` | {text} |" for name, text in _FIELDS.items()]
     parts += ["", "| section | rows |", "|---|--:|"]
     parts += [f"| {title} | {len(rows)} |" for title, rows in sections.items()]
+    for title, rows in sections.items():
+        if rows and all(row.variant.endswith(" B") for row in rows):
+            parts += ["", f"## {title}", "", by_size(rows)]
     return "\n".join(parts) + "\n"

@@ -193,9 +193,6 @@ def accuracy_page(sections: Mapping[str, Sequence[ValidationRow]], kernels: Sequ
         parts += [choices_markdown(choices), ""]
     parts += ["## Sections", "", "All figures, fitted ones included.", "", "| section | figures |", "|---|---|"]
     parts += [f"| {title} | {_summary(rows)} |" for title, rows in sections.items()]
-    for title, rows in sections.items():
-        if rows and all(row.variant.endswith(" B") for row in rows):
-            parts += ["", f"## {title}", "", by_size(rows)]
     return "\n".join([*parts, "", _MADE])
 
 
