@@ -97,4 +97,5 @@ def _told(points: Mapping[str, tuple[Array, Array]], drawn: Mapping[str, tuple[A
     for question, (measured, _) in drawn.items():
         whole = len(points[question][0])
         counts.append(f"{question}: {len(measured)}" + (f" of {whole}" if whole > len(measured) else ""))
-    return f"Dashed: 10 %, dotted: 30 % off. Rates are the time of a sample; ratios beyond an edge lie on it. Points drawn: {', '.join(counts)}."
+    told = "Dashed: 10 %, dotted: 30 % off. Rates are the time of a sample; ratios beyond an edge lie on it."
+    return f"{told} Points drawn: {', '.join(counts)}."
