@@ -15,6 +15,7 @@ from simperf.hardware.quantity import (
     Duration,
     Efficiency,
     ExpertConstants,
+    Fraction,
     Frequency,
     InFile,
     LimitByPrecision,
@@ -99,6 +100,10 @@ class GpuPart(Part):
         NVLink (or Infinity Fabric) ports; a wiring that needs more is refused.
     power : float or None
         Board power limit [W].
+    dies : int
+        Of its board, of which this is one; they share its power and cooling.
+    die_pace : float
+        Speed of each die while another one of the board works, over its speed alone [1].
     kernel_floor : float
         Shortest time of a kernel on the device [s].
     copy_engines : int
@@ -127,6 +132,8 @@ class GpuPart(Part):
     sms: Count
     nvlinks: Ports = 0
     power: Power | None = None
+    dies: Count = 1
+    die_pace: Fraction = 1.0
     kernel_floor: Annotated[Duration, InFile(Duration | None, None)]
     copy_engines: Annotated[int, InFile(Count | None, None)]
     l1: Size | None = None

@@ -14,6 +14,7 @@ from simperf.execution import Program, wait
 from simperf.execution.session import Session
 from simperf.memory import Holding, hold
 from simperf.training.alone import time_alone
+from simperf.training.boards import board_pace
 from simperf.training.data.buckets import Bucket, assign_buckets
 from simperf.training.data.data_parallel import data_parallel
 from simperf.training.data.ddp import ddp
@@ -176,7 +177,7 @@ class ReplicatedRun:
         speed = slowest(count, self.job.disturbances.variation)
         if speed < 1.0:
             self.m.notes.append(f"all devices keep the pace of the slowest of {count}: {speed:.3f} times the mean")
-        return speed
+        return speed * board_pace(self.m.machine, self.nodes)
 
     def time_alone(self, step: ReplicaStep) -> float:
         """Time of a step of rank 0 by itself, on its own micro-batch [s]: that of a whole step over their number."""

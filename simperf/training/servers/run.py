@@ -14,6 +14,7 @@ from simperf.execution import Program, wait
 from simperf.execution.session import Session
 from simperf.memory import Holding, hold
 from simperf.training.alone import time_alone
+from simperf.training.boards import board_pace
 from simperf.training.data.loading import placed_batches
 from simperf.training.data_loaders import Feeding
 from simperf.training.jitter import Constant
@@ -135,10 +136,11 @@ class ServedRun:
 
     def slowest(self) -> float:
         """Speed of the slowest worker that is waited for, over that of one taken at random [1]."""
+        shared = board_pace(self.m.machine, self.gpus)
         if not self.strategy.consistency.collects:
-            return 1.0
+            return shared
         spared = self.strategy.consistency.backup
-        return slowest(len(self.gpus), self.job.disturbances.variation, spared=spared)
+        return shared * slowest(len(self.gpus), self.job.disturbances.variation, spared=spared)
 
     def play(self, steps: Sequence[ReplicaStep], nominal: ReplicaStep) -> Program:
         """Play the job and report what came of it."""
