@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from simperf.cost.convolutions import WINOGRAD_SHARE, converted_cost, fewer_products
+from simperf.cost.recurrence import is_recurrence, recurrence_cost
 from simperf.cost.seams import GpuRates, OpCost, regime_of
 from simperf.cost.tiles import Tiling, library_tile, tiling
 from simperf.errors import InputError, Problem, nearest
@@ -124,9 +126,13 @@ class Roofline:
         """
         compute = self.peak(op.dtype, family=op.family)
         if op.family in MATRIX_FAMILIES:
-            compute *= self._share(op.family, op.dtype, otherwise="gemm")
-            if self._quantisation and op.gemm is not None:
-                compute *= self._tiling(op.gemm, op).efficiency
+            saved = self._saved(op)
+            if saved > 1.0:  # its tiles are of the image
+                compute *= saved * WINOGRAD_SHARE
+            else:
+                compute *= self._matrix_share(op)
+                if self._quantisation and op.gemm is not None:
+                    compute *= self._tiling(op.gemm, op).efficiency
         return compute, self._memory_rate(op)
 
     def ridge(self, op: Op) -> float:
@@ -136,8 +142,16 @@ class Roofline:
 
     def floor(self, op: Op) -> float:
         """Time that no kernel can beat: flops / peak and bytes / bandwidth, the larger [s]."""
-        compute = op.flops / self.peak(op.dtype, family=op.family) if op.flops else 0.0
+        compute = op.flops / self.peak(op.dtype, family=op.family) / self._saved(op) if op.flops else 0.0
         return max(compute, op.nbytes / self.device.memory_bandwidth)
+
+    def _saved(self, op: Op) -> float:
+        """How many times fewer multiplications a kernel has than its definition [1]."""
+        return fewer_products(op) if self._quantisation else 1.0
+
+    def _matrix_share(self, op: Op) -> float:
+        """Share of the peak of a matrix family; a convolution of single pixels is a matrix product."""
+        return self._share("gemm" if op.window == 1 else op.family, op.dtype, otherwise="gemm")
 
     def demand(self, op: Op) -> float:
         """Fraction of the device that `op` can fill: tiles or threads over what fits at once.
@@ -175,7 +189,7 @@ class Roofline:
         device, sms = self.device, max(1, self.device.sms)
         rate = share * self.peak(op.dtype)
         if op.family == "conv":
-            rate *= self._share("conv", op.dtype, otherwise="gemm") / self._share("gemm", op.dtype, otherwise="gemm")
+            rate *= self._matrix_share(op) / self._share("gemm", op.dtype, otherwise="gemm")
         power = getattr(device, "power", None)
         if power is not None and "power" in known and math.isinf(op.reuse):
             rate *= min(1.0, power / sms / known["power"]) ** (1.0 / 3.0)
@@ -206,6 +220,11 @@ class Roofline:
 
     def cost(self, op: Op) -> OpCost:
         """Cost of `op` alone on the device."""
+        if op.converted:
+            share = self._share("copy", op.dtype, otherwise="elementwise")
+            return converted_cost(op, self.cost, self.device.memory_bandwidth * share)
+        if self._quantisation and is_recurrence(op):
+            return recurrence_cost(op, self.cost, self.overhead)
         if op.family == "attention" and (found := self._by_shape(op)) is not None:
             return found
         if op.experts is not None and self._quantisation:
@@ -314,6 +333,8 @@ class Roofline:
 
     def _memory_rate(self, op: Op) -> float:
         family = "elementwise" if op.family in MATRIX_FAMILIES else op.family
+        if op.kind.startswith("batchnorm"):  # statistics of a channel, then results: two passes, which its traffic has
+            family = "reduction"
         return self.device.memory_bandwidth * self._share(family, op.dtype, otherwise="elementwise")
 
     def _share(self, family: str, dtype: str, *, otherwise: str) -> float:

@@ -254,6 +254,7 @@ EXPERT_CONSTANTS = {
 PRODUCT_CONSTANTS = {
     "fp16": "1",
     "bf16": "1",
+    "tf32": "1",
     "fp8": "1",
     "fp8-block": "1",
     "fp4": "1",

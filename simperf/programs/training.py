@@ -266,12 +266,12 @@ def chooses_kernels(given: Mapping[str, Any]) -> Iterable[Unless]:
     """Kernels of a layer have an effect for models by their dimensions, a library of attention where that is one."""
     traced = not given["model"] or isinstance(given["model"], str)
     why = "a traced model brings its own kernels" if given["model"] else "layers in round numbers have none"
-    own = tuple(name for name in KERNELS.keys if name not in ("attention_library", "memory_format"))
-    yield Unless(not traced, own, why, "[model] with layers, hidden, heads, ...")
+    yield Unless(not traced, ("norm_kernels",), why, "[model] with layers, hidden, heads, ...")
+    yield Unless(bool(given["model"]), ("attention_kernels",), why, "a model with attention")
     why, expected = "layers in round numbers have no attention", "a model with attention"
     if given["model"]:
         why, expected = "attention is written out", 'attention_kernels = "flash"'
-    one = bool(given["model"]) and (traced or given["attention_kernels"] == "flash")
+    one = bool(given["model"]) and given["attention_kernels"] == "flash"
     yield Unless(one, ("attention_library",), why, expected)
     why = "a transformer has no images" if given["model"] else "layers in round numbers have no images"
     yield Unless(bool(given["model"]) and traced, ("memory_format",), why, "a traced model with convolutions")

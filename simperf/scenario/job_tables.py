@@ -283,9 +283,10 @@ def _model(job: Job, names: Mapping[tuple[type[Any], str], str]) -> dict[str, An
         keys = {"model": model.model.name, "precision": model.precision, "optimizer": model.optimizer}
         if model.model.kernels is not None:
             usual, kernels = LayerKernels(), model.model.kernels
-            for key in ("attention_library", "memory_format"):
-                if getattr(kernels, key) != getattr(usual, key):
-                    keys[key] = getattr(kernels, key)
+            named = ("attention", "attention_kernels"), ("attention_library",) * 2, ("memory_format",) * 2
+            for one, key in named:
+                if getattr(kernels, one) != getattr(usual, one):
+                    keys[key] = getattr(kernels, one)
         return {key: value for key, value in keys.items() if value}
     if isinstance(model, Layers) and (Layers, "count") in names:
         plain = Layers(0, -1.0, -1.0, -1.0)

@@ -10,6 +10,7 @@ from simperf.workload.mixed import WIDE_KINDS, TrainingPrecision
 from simperf.workload.op import MATRIX_FAMILIES, Op
 from simperf.workload.precision import PRECISIONS
 from simperf.workload.traced import NEVER, Operand, TracedOp, TracedStep
+from simperf.workload.windows import unit_window, weights_of
 
 __all__ = ["Lowered", "lower"]
 
@@ -59,6 +60,9 @@ class _Lowering:
         if self.converts and precision.matrix == "fp32":
             message = "convolutions in fp32 do not run on matrix units: they read images as they are"
             raise InputError(Problem(message, key="memory_format", value="contiguous", expected="another precision"))
+        # in tf32 a library has kernels in fp32, too, that read images as they lie: it takes the faster ones
+        self.chooses = self.converts and precision.matrix == "tf32"
+        self.weights = weights_of(model)
         self.formats: dict[int, str] = {}  # storage -> precision
         self.casts: dict[tuple[int, str], tuple[str, _Copy]] = {}  # tensor, format -> name, memory
         self.replaced: dict[int, int] = {}  # storage that only its cast is read of later -> last own use
@@ -148,7 +152,8 @@ class _Lowering:
                 self.formats.setdefault(storage, wanted)
                 read += amount * self._width(operand.tensor)
             inputs.append(name)
-        converts = self.converts and op.family == "conv"
+        conv = op.family == "conv"
+        converts = self.converts and conv and not self.chooses
         if converts:
             sizes = [o.elements.at(self.batch) for o in op.reads]
             inputs = [self._convert(name, "nhwc", size) for name, size in zip(inputs, sizes, strict=True)]
@@ -186,6 +191,8 @@ class _Lowering:
                 elements=float(max((o.elements.at(self.batch) for o in op.writes), default=0.0)),
                 gemm=op.product(self.batch),
                 library=self.library if op.family == "attention" else "",
+                window=unit_window(op, self.weights) if conv else 0,
+                converted=self._converted(op) if conv and self.chooses else 0.0,
             )
         )
         if converts:
@@ -228,6 +235,11 @@ class _Lowering:
             )
         )
         return name
+
+    def _converted(self, op: TracedOp) -> float:
+        """Traffic of all operands' conversions: each is read and written [B]."""
+        elements = sum(operand.elements.at(self.batch) for operand in (*op.reads, *op.writes))
+        return 2.0 * float(elements) * PRECISIONS[self.mode.matrix]
 
     def _copy(self, source: str, target: str, elements: float, *, sizes: tuple[float, float]) -> None:
         read, written = (elements * size for size in sizes)

@@ -158,6 +158,11 @@ class Op:
         architecture.
     row : float
         Elements of a row that each result depends on (softmax, normalisation); 0 if there are none or they are unknown.
+    window : int
+        Side of a convolution's square window that moves by one pixel; 0 for any other, and where it is unknown.
+    converted : float
+        traffic of images that matrix units need in another order of their dimensions, before and after a convolution;
+        0 where they lie as they are read [B]
 
     Raises
     ------
@@ -189,11 +194,13 @@ class Op:
     reuse: float = math.inf
     experts: ExpertShape | None = None
     library: str = ""
+    window: int = 0
+    converted: float = 0.0
 
     def __post_init__(self) -> None:
         element_size(self.dtype)
         problems = []
-        for key in ("flops", "nbytes_read", "nbytes_written", "elements", "row", "since"):
+        for key in ("flops", "nbytes_read", "nbytes_written", "elements", "row", "since", "window", "converted"):
             value = getattr(self, key)
             if not (math.isfinite(value) and value >= 0):
                 problems.append(Problem("must be a finite number, zero or more", key=key, value=repr(value)))

@@ -118,7 +118,7 @@ def test_kernels_without_a_model_by_its_dimensions_are_refused(mine, change, wor
 def test_a_key_without_effect_is_refused():
     data = {**tables(attention_kernels="unfused"), "model": {"name": "gpt2"}}
     data["program"].pop("stack")
-    with pytest.raises(InputError, match="attention_kernels: a traced model brings its own kernels"):
+    with pytest.raises(InputError, match="are one tensor, which no trace takes apart"):
         simperf.run(make_scenario(data))
 
 

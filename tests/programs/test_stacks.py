@@ -68,9 +68,12 @@ def test_every_value_is_read_as_it_is_written_and_has_a_source(name):
     for one in stack.options:
         spec = PROGRAMS["parameter-server" if stack.strategy == "servers" else "train"]
         parameter = spec.options.names[one.kind, one.field]
-        dimensions = one.kind in (Stack, LayerKernels) or stack.optimizer or stack.strategy == "model-parallel"
+        dimensions = one.kind is Stack or stack.optimizer or stack.strategy == "model-parallel"
+        dimensions = dimensions or stack.kernels != LayerKernels()
         strategy = {} if stack.strategy == "servers" else {"strategy": stack.strategy}
-        values = spec.options.completed({"stack": name, **strategy, **({"model": SMALL} if dimensions else {})})
+        images = stack.kernels.memory_format != LayerKernels().memory_format
+        model = {"model": "resnet18" if images else SMALL} if dimensions else {}
+        values = spec.options.completed({"stack": name, **strategy, **model})
         assert values[parameter] in (file_value(one.kind, one.field, one.value), spec.parameters[parameter].default)
         assert one.source == sources[one.field]
 

@@ -1,7 +1,7 @@
 """How far the catalogue's roofline lies from GPUs of an architecture that was left out: misses, as a profile.
 
 Every kernel that others published is predicted as if nobody had measured any GPU of its architecture: by its data
-sheet, with the efficiencies that the other architectures' kernels reach (their geometric mean). What the catalogue says
+sheet, with the efficiencies that the other architectures' kernels reach (their median). What the catalogue says
 of its own architecture has no part in it, so that this is what a new GPU is missed by. Misses are told apart by
 `simperf.calibrate.fit.few.unseen`, with architectures in the place of boards: three A100s are one architecture.
 """
@@ -102,7 +102,9 @@ def elsewhere(parts: Mapping[str, Mapping[str, GpuPart]], part: GpuPart) -> dict
 
 
 def _reached(family: str, dtype: str, parts: Sequence[GpuPart]) -> float:
-    """Geometric mean over architectures of what the catalogue gives for a family and precision.
+    """Median over architectures of what the catalogue gives for a family and precision.
+
+    A board whose power does not sustain its clock moves a mean, and not a median.
 
     Of an architecture whose attention is costed by its shape, it is what its kernels without that reach.
     """
@@ -112,7 +114,7 @@ def _reached(family: str, dtype: str, parts: Sequence[GpuPart]) -> float:
             part.efficiency[key] for key in (f"{family}-{dtype}", family, f"{family}-fp32") if key in part.efficiency
         )
         by.setdefault(part.architecture, []).append(math.log(value))
-    return math.exp(float(np.mean([np.mean(values) for values in by.values()])))
+    return math.exp(float(np.median([np.mean(values) for values in by.values()])))
 
 
 def alike_of(misses: Misses) -> float:

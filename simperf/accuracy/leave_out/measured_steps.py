@@ -21,6 +21,7 @@ from simperf.files import read_toml
 from simperf.hardware import GpuPart
 from simperf.run import run
 from simperf.scenario import Scenario, load_scenario, shipped_scenarios
+from simperf.workload.layer_kernels import LayerKernels
 from simperf.workload.mixed import training_precision
 from simperf.workload.op import Op
 from simperf.workload.zoo import load
@@ -87,7 +88,12 @@ class MeasuredStep:
         """Operations of a micro-batch, each with how often; the update is shared by all of a step."""
         given = self.scenario.parameters
         turns = int(given["accumulate"])
-        step = load(self.model).at(self.samples, str(given["precision"]), optimizer=str(given["optimizer"]))
+        kernels = LayerKernels(
+            attention=given["attention_kernels"],
+            attention_library=given["attention_library"],
+            memory_format=given["memory_format"],
+        )
+        step = load(self.model, kernels).at(self.samples, str(given["precision"]), optimizer=str(given["optimizer"]))
         counts: Counter[Op] = Counter()
         for op in (*step.forward, *step.backward):
             counts[_nameless(op)] += turns

@@ -16,7 +16,7 @@ from simperf.workload.trace.kernels import Touch, TracedKernel
 
 __all__ = ["CELL", "KERNELS", "NOTE", "lstm"]
 
-NOTE = "the steps of an LSTM are costed as one batched product, its weights read once"
+NOTE = "the steps of an LSTM are one batched product, whose cost is that of as many products one after the other"
 
 #: work of one cell beside the products [FLOP]: three sigmoids, two hyperbolic tangents, four products and sums
 CELL = 3 * 14 + 2 * 8 + 4

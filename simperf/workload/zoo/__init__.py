@@ -42,7 +42,7 @@ def load(name: str | Transformer, kernels: LayerKernels | None = None) -> Traced
     """Read a model of the zoo, or a file if `name` ends like one; each once, a file again when it has changed.
 
     A transformer by its dimensions, also one that comes with simperf, is made into a model, of the kernels of eager
-    PyTorch or of `kernels`; of these a traced model takes the library of its attention and the format of its images.
+    PyTorch or of `kernels`; of these a traced model takes its attention, its library and the format of its images.
 
     Raises
     ------
@@ -64,11 +64,12 @@ def load(name: str | Transformer, kernels: LayerKernels | None = None) -> Traced
     if not isinstance(name, str):
         return _by_dimensions(name, kernels or LayerKernels())
     usual = LayerKernels()
-    if kernels is not None and (kernels.attention, kernels.norm) != (usual.attention, usual.norm):
-        message, expected = "a traced model brings its own kernels", "a model by its dimensions"
+    if kernels is not None and (kernels.attention not in ("flash", "unfused") or kernels.norm != usual.norm):
+        message = "a traced model brings its own kernels, but for attention that is written out"
+        expected = 'attention = "unfused", or a model by its dimensions'
         raise InputError(Problem(message, key="kernels", value=str(kernels), expected=expected))
     model = _traced(name)
-    return model if kernels in (None, usual) else _with_kernels(model, kernels)
+    return model if kernels is None or kernels == usual else _with_kernels(model, kernels)
 
 
 def _traced(name: str) -> TracedModel:
@@ -82,7 +83,7 @@ def _traced(name: str) -> TracedModel:
 
 
 def _with_kernels(model: TracedModel, kernels: LayerKernels) -> TracedModel:
-    """A traced model whose attention is a library's, or whose images are in another format."""
+    """A traced model whose attention is written out or a library's, or whose images are in another format."""
     families, problems = {op.family for op in model.ops}, []
     if kernels.library and "attention" not in families:
         message, expected = f"the model {model.name} has no attention in one kernel", "a model with attention"
@@ -92,6 +93,10 @@ def _with_kernels(model: TracedModel, kernels: LayerKernels) -> TracedModel:
         problems.append(Problem(message, key="memory_format", value=repr(kernels.memory_format), expected=expected))
     if problems:
         raise InputError(problems)
+    if kernels.attention != LayerKernels().attention:
+        from simperf.workload.written_attention import write_attention
+
+        model = write_attention(model)
     return replace(model, kernels=kernels, _steps={}, _held={})
 
 

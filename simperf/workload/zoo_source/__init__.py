@@ -87,6 +87,7 @@ ENTRIES: dict[str, Entry] = {
     "bert-base-128": _bert("base", 128, 12),
     "bert-large": _bert("large", 512, 24),
     "bert-large-128": _bert("large", 128, 24),
+    "bert-large-288": _bert("large", 288, 24),
     "bert-large-384": _bert("large", 384, 24),
     "bert-base-384": _bert("base", 384, 12),
     "gpt2": _gpt("gpt2", "GPT-2 small"),
@@ -104,12 +105,12 @@ ENTRIES: dict[str, Entry] = {
     ),
     "gnmt": Entry(
         "gnmt:gnmt",
-        ("4x25:int64", "4x26:int64"),
+        ("4x32:int64", "4x33:int64"),
         "auto",
         "adam",
-        "GNMT v2, 25 word pieces a sentence in each language",
+        "GNMT v2, sentences of 25 word pieces padded to 32 in each language",
         "Y. Wu and others, arXiv:1609.08144; NVIDIA/DeepLearningExamples, PyTorch/Translation/GNMT",
-        "pair of sentences of 25",
+        "pair of sentences padded to 32",
     ),
     "ssd300": Entry(
         "ssd:ssd300",
