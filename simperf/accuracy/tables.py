@@ -51,6 +51,8 @@ def validation_sections(
     InputError
         Nothing was measured, or the folder has nothing that can be read.
     """
+    if truth is not None:
+        _parts_of(Path(truth))  # before minutes of predictions, not after
     names = list(files) or [name for name in shipped_scenarios() if name.startswith("measured/")]
     sections = {QUOTED: validation_table(names)}
     if not files:
@@ -79,11 +81,7 @@ def published_tables(folder: str | os.PathLike[str]) -> dict[str, list[Validatio
         It has none of these.
     """
     there = Path(folder)
-    parts = [there / name for name in ("cases.json", "nccl", "llm")]
-    if not any(part.exists() for part in parts):
-        expected = "a folder of measured data, with cases.json, nccl or llm"
-        raise InputError(Problem("no measured data", file=str(folder), expected=expected))
-    cases, tables, large = parts
+    cases, tables, large = _parts_of(there)
     sections: dict[str, list[ValidationRow]] = {}
     if cases.exists():
         known = read_cases(folder)
@@ -95,6 +93,15 @@ def published_tables(folder: str | os.PathLike[str]) -> dict[str, list[Validatio
     if large.exists():
         sections[_LARGE] = large_rows(large)[0]
     return {title: rows for title, rows in sections.items() if rows}
+
+
+def _parts_of(folder: Path) -> list[Path]:
+    """What a folder of measured data may have, one of which it has."""
+    parts = [folder / name for name in ("cases.json", "nccl", "llm")]
+    if not any(part.exists() for part in parts):
+        expected = "a folder of measured data, with cases.json, nccl or llm"
+        raise InputError(Problem("no measured data", file=str(folder), expected=expected))
+    return parts
 
 
 def failures_counted(rows: Iterable[ValidationRow]) -> dict[tuple[str, str], int]:
