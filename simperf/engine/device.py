@@ -152,6 +152,8 @@ class Stream:
     """
 
     __slots__ = (
+        "_due",
+        "_ended",
         "_queue",
         "_running",
         "_slots",
@@ -176,6 +178,7 @@ class Stream:
         self.path = 0.0  # critical path to the end of what was started, contention left out
         self._queue: deque[tuple[Kernel | Item, float, Origin]] = deque()
         self._running = False
+        self._ended, self._due = 0, False  # of the call of `finish` under way: items that ended, and one to start
         self._started = 0.0
         self._slots: deque[Callable[[simpy.Event], None]] = deque()
         self._waiters: deque[tuple[int, simpy.Event]] = deque()
@@ -235,20 +238,30 @@ class Stream:
 
     def finish(self, event: simpy.Event) -> None:
         """End the running item; called by the item or by its task."""
+        self._end()
+        self._ended += 1
+        self._due = bool(self._queue)
+        if self._ended > 1:  # by an item that ended as it started: the loop below goes on
+            return
+        while self._due:  # a loop, as a thousand waits may be over at once
+            self._due = False
+            self._next()
+        count, self._ended = self._ended, 0
+        while self._waiters and self._waiters[0][0] <= self.completed:
+            self._waiters.popleft()[1].succeed(self.path)
+        for _ in range(count):
+            if self._slots and not self.full:
+                self._slots.popleft()(event)
+
+    def _end(self) -> None:
+        """Take the running item from the queue."""
         item, _, origin = self._queue.popleft()
         self.completed += 1
         if self.device.recorder is not None:
             self._record(item, origin)
         if item.holds:
             self.device.memory.free(item.holds)
-        if self._queue:
-            self._next()
-        else:
-            self._running = False
-        while self._waiters and self._waiters[0][0] <= self.completed:
-            self._waiters.popleft()[1].succeed(self.path)
-        if self._slots and not self.full:
-            self._slots.popleft()(event)
+        self._running = bool(self._queue)
 
     def _record(self, item: Kernel | Item, origin: Origin) -> None:
         recorder, now = self.device.recorder, self.device.env.now

@@ -16,7 +16,7 @@ from simperf.engine.host import Host
 from simperf.engine.network import FlowNetwork
 from simperf.engine.recorder import Recorder
 from simperf.engine.share import Share
-from simperf.errors import DeadlockError, ProgramError, SimperfError, nearest
+from simperf.errors import DeadlockError, ProgramError, nearest
 from simperf.units import format_quantity
 
 if TYPE_CHECKING:
@@ -163,7 +163,8 @@ class Simulation:
             else:
                 self.env.run(until)
         except RuntimeError as error:
-            if isinstance(until, simpy.Event) and not until.triggered and not isinstance(error, SimperfError):
+            # SimPy says so by a plain RuntimeError
+            if isinstance(until, simpy.Event) and not until.triggered and type(error) is RuntimeError:
                 raise DeadlockError(
                     "the program waits for something that never comes (a wait for an event that no stream records, "
                     "or a link whose bandwidth stays 0)"

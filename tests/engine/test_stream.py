@@ -2,7 +2,7 @@
 
 import pytest
 
-from simperf.engine.device import Copy
+from simperf.engine.device import Copy, Stream
 from simperf.engine.items import GraphLaunch, Marker, WaitFor
 from simperf.engine.kernel import Kernel
 from simperf.engine.memory import DeviceMemory
@@ -41,6 +41,35 @@ def test_a_wait_for_what_has_come_costs_nothing():
     stream.submit(Kernel("k", 1.0))
     sim.run()
     assert sim.now == pytest.approx(1.0)
+
+
+def test_thousands_of_waits_are_over_at_once():
+    sim = Simulation()
+    gpu, marks = sim.device("gpu0"), [Marker(sim.env) for _ in range(5000)]
+    first, second = gpu.stream(0), gpu.stream(1)
+    for mark in marks:
+        second.submit(WaitFor(mark))
+    second.submit(Kernel("behind", 1.0))
+    first.submit(Kernel("ahead", 2.0))
+    for mark in reversed(marks):  # all but the first wait are over when the first one is
+        first.submit(mark)
+    sim.run()
+    assert sim.now == pytest.approx(3.0)
+    assert second.completed == len(marks) + 1
+
+
+def test_what_waits_for_a_place_is_called_once_for_each_item_that_ends():
+    sim = Simulation()
+    gpu, marks, told = sim.device("gpu0"), [Marker(sim.env) for _ in range(4)], []
+    first, second = gpu.stream(0), Stream(gpu, 1, depth=4)
+    for mark in marks:
+        second.submit(WaitFor(mark))
+    for number in range(6):
+        second.when_free(lambda _, number=number: told.append(number))
+    for mark in reversed(marks):
+        first.submit(mark)
+    sim.run()
+    assert told == [0, 1, 2, 3]
 
 
 def test_copies_of_one_direction_queue_and_of_two_do_not():

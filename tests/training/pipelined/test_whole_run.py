@@ -6,6 +6,7 @@ import simperf
 from simperf import Failures, FailureTimes, Job, Layout, ModelParallel, Recovery, Saving, Session, Transformer
 from simperf.engine.simulation import Simulation
 from simperf.errors import InputError
+from simperf.scenario import make_scenario
 from simperf.training.driver import train
 from simperf.training.failures.checkpoint import young
 from simperf.training.replica import Dimensions, Layers
@@ -58,3 +59,21 @@ def test_where_nothing_says_what_is_saved_it_is_refused():
     m = Session(Simulation(simperf.Catalog.load().machine("dgx-a100")))
     with pytest.raises(InputError, match=r"failures\.size: how much of frozen weights"):
         m.play(train(m, job))
+
+
+def test_parts_of_gradients_of_a_thousand_micro_batches_are_waited_for():
+    """Zero-2 reduces each bucket after each micro-batch, and all of them are waited for at the end."""
+    times = {}
+    for batch in (1200, 2400):
+        tables = {
+            "machine": {"use": "dgx-a100"},
+            "frontend": {"use": "pytorch"},
+            "model": {"layers": 4, "hidden": 256, "heads": 8, "kv_heads": 4, "vocabulary": 1024, "sequence": 256},
+            "layout": {"pp": 2, "dp": 4, "sharding": "zero-2"},
+            "program": {
+                **{"use": "train", "strategy": "model-parallel", "stack": "megatron-core", "steps": 1},
+                **{"precision": "bf16-master", "batch": batch, "microbatch": 2, "gradient_bucket": "100 kB"},
+            },
+        }
+        times[batch] = simperf.run(make_scenario(tables), record=False).time
+    assert 1.9 < times[2400] / times[1200] < 2.1
