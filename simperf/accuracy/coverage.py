@@ -122,7 +122,7 @@ def interval_score(low: float, high: float, value: float) -> float:
 
     Examples
     --------
-    >>> interval_score(0.0, 1.0, 0.5), interval_score(0.0, 1.0, 1.5)
+    >>> interval_score(0.0, 1.0, 0.5), round(interval_score(0.0, 1.0, 1.5), 9)
     (1.0, 11.0)
     """
     beyond = max(0.0, low - value) + max(0.0, value - high)

@@ -36,6 +36,7 @@ class MemoryPool:
         ...
     simperf.errors.DeviceMemoryError: gpu0 is out of memory: 'activations' asks for 8.000 GB, 10.00 GB of 16.00 GB are \
 held by what is in flight or resident
+      expected: less at a time, or a device with more memory
     """
 
     __slots__ = ("capacity", "held", "name", "peak")

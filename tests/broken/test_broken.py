@@ -47,7 +47,7 @@ RUN = {
     "parameter-unknown": (6, "program.nbyte", "no parameter 'nbyte'", "did you mean 'nbytes'?"),
     "parameter-choice": (3, "program.how", "did you mean 'item'?", "one of nothing, item, print"),
     "mode-unknown": (9, "execution.mode", "did you mean 'synchronous'?", "one of eager"),
-    "frontend-unknown": (9, "frontend.use", "did you mean 'pytorch'?"),
+    "frontend-unknown": (9, "frontend.use", "did you mean 'pytorch' or 'pytorch-1'?"),
     "seed-negative": (9, "run.seed", "at least 0", "-1"),
     "integer-huge": (3, "program.n", "at most 64 bits", "program.t1: it cannot be negative"),
     "folder-is-file": (3, "machine.folder", "cannot be read", "this is a file, not a folder"),

@@ -62,7 +62,7 @@ def test_none_is_beaten_that_bears_a_star(found):
 def test_bounds_hold_and_rule_out_what_could_not_win(found):
     for one in found.ranked:
         assert bound_of(found.request, one.choice).time <= one.time
-    request = make_request(changed(plan={"deadline": "1 h"}))
+    request = make_request(changed(plan={"deadline": "30 min"}))
     ruled = {choice.name: bound_of(request, choice).reason for choice in choices(request)}
     assert "at least" in ruled["1 x g4dn-xlarge, ddp, batch 64"]
     assert "deadline" in ruled["1 x g4dn-xlarge, ddp, batch 64"]
@@ -153,7 +153,7 @@ def test_all_that_is_wrong_comes_at_once_with_its_lines(tmp_path):
 
 def test_nothing_feasible_names_the_nearest_and_what_would_have_to_give():
     with pytest.raises(InputError) as caught:
-        plan(make_request(changed(plan={"deadline": "2 h", "budget": "0.9 USD"})), cache=False)
+        plan(make_request(changed(plan={"deadline": "2 h", "budget": "0.6 USD"})), cache=False)
     (problem,) = caught.value.problems
     assert problem.key == "plan.deadline"
     assert "the nearest is" in problem.message

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from simperf.cost import Roofline
+from simperf.cost.convolutions import fewer_products
 from simperf.errors import InputError
 from simperf.hardware import Catalog
 from simperf.hardware.processors import GpuPart
@@ -155,8 +156,9 @@ def _step_bound(model: TracedModel, part: GpuPart, batch: int, precision: str, o
     if key not in _BOUNDS or _BOUNDS[key][0] is not model:
         step = model.at(batch, precision, optimizer=optimizer)
         sharp = Roofline.sharp(part)
-        costs = map(sharp.cost, (*step.forward, *step.backward, *step.update))
-        _BOUNDS[key] = model, math.fsum(max(cost.compute_time, cost.memory_time) for cost in costs)
+        costs = [(op, sharp.cost(op)) for op in (*step.forward, *step.backward, *step.update)]
+        least = (max(cost.compute_time / fewer_products(op), cost.memory_time) for op, cost in costs)
+        _BOUNDS[key] = model, math.fsum(least)
     return _BOUNDS[key][1]
 
 
