@@ -142,6 +142,9 @@ class Roofline:
 
     def floor(self, op: Op) -> float:
         """Time that no kernel can beat: flops / peak and bytes / bandwidth, the larger [s]."""
+        if op.converted:
+            plain = replace(op, converted=0.0)
+            return min(self.floor(plain), self.floor(replace(plain, dtype="fp32")))
         compute = op.flops / self.peak(op.dtype, family=op.family) / self._saved(op) if op.flops else 0.0
         return max(compute, op.nbytes / self.device.memory_bandwidth)
 

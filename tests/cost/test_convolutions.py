@@ -54,6 +54,7 @@ def test_images_are_converted_for_matrix_units_or_read_as_they_lie_whichever_is_
         plain, lies = roofline.cost(conv(3, "tf32")).time, roofline.cost(conv(3, "fp32")).time
         copies = moved / part.memory_bandwidth / part.efficiency["copy"]
         assert roofline.cost(conv(3, "tf32", moved)).time == pytest.approx(min(plain + copies, lies))
+        assert roofline.floor(conv(3, "tf32", moved)) <= min(roofline.floor(conv(3, of)) for of in ("tf32", "fp32"))
     assert Roofline(GEFORCE).cost(conv(3, "tf32", moved)) == Roofline(GEFORCE).cost(conv(3))
 
 
