@@ -221,7 +221,7 @@ def spread(question: str, errors: Collection[LeftOutError]) -> SpreadOfErrors | 
     Returns
     -------
     SpreadOfErrors or None
-        None of fewer than 20 figures or 5 families.
+        None of fewer than 20 figures or 5 families, or where families are so unlike that no quantiles hold nine of ten.
     """
     base = BASES.get(question, math.inf)
     families: dict[str, list[float]] = {}
@@ -232,15 +232,18 @@ def spread(question: str, errors: Collection[LeftOutError]) -> SpreadOfErrors | 
         return None
     ends = _outer if question in SKEWED else _equal
     every = sorted(value for known in families.values() for value in known)
-    low, high = ends(every, _level(ends, every, families.values()))
+    level = _level(ends, every, families.values())
+    if level is None:
+        return None
+    low, high = ends(every, level)
     return SpreadOfErrors(low, high, base, len(errors), len(families), len({one.source for one in errors}))
 
 
 _Ends = Callable[[Sequence[float], float], tuple[float, float]]
 
 
-def _level(ends: _Ends, every: Sequence[float], families: Iterable[Sequence[float]]) -> float:
-    """The least of `_LEVELS` at which nine of ten figures are held while their family is left out."""
+def _level(ends: _Ends, every: Sequence[float], families: Iterable[Sequence[float]]) -> float | None:
+    """The least of `_LEVELS` at which nine of ten figures are held while their family is left out; None if at none."""
     held = [0] * len(_LEVELS)
     for own in map(sorted, families):
         others = list(every)
@@ -250,7 +253,7 @@ def _level(ends: _Ends, every: Sequence[float], families: Iterable[Sequence[floa
             low, high = ends(others, level)
             held[place] += bisect_right(own, high) - bisect_left(own, low)
     enough = COVERAGE * len(every)
-    return next((level for level, count in zip(_LEVELS, held, strict=True) if count >= enough), _LEVELS[-1])
+    return next((level for level, count in zip(_LEVELS, held, strict=True) if count >= enough), None)
 
 
 def _outer(ordered: Sequence[float], level: float) -> tuple[float, float]:

@@ -70,8 +70,11 @@ def expectations_markdown(summaries: Sequence[QuestionSummary]) -> str:
         cells = [f"**{one.question}**", middle, most, bias, _held(one.question), *_best_baseline(one)]
         lines.append(f"| {' | '.join(cells)} |")
     told = "*Half within* and *nine of ten within* are the median and the 90th percentile of the absolute errors; *too "
-    told += "fast by* is the median signed error (of memory, what is above 0 is too much); *nearer than it*: the share "
-    told += "of the same figures at which the prediction is nearer than the baseline."
+    told += "fast by* is the median signed error (of memory, what is above 0 is too much); in brackets behind "
+    told += (
+        "the baseline's median that of the predictions of the same figures; *nearer than it*: the share of these at "
+    )
+    told += "which the prediction is nearer than the baseline."
     return "\n".join([*lines, "", *wrap(told, 120)])
 
 
@@ -84,7 +87,11 @@ def _best_baseline(one: QuestionSummary) -> tuple[str, str, str]:
     best = min(names, key=lambda name: max(part.median for part in beside if part.name == name))
     own = [part for part in beside if part.name == best]
     medians, shares = (sorted(getattr(part, key) for part in own) for key in ("median", "nearer"))
-    return best, _between([_percent(each) for each in medians]), _between([f"{100 * each:.0f} %" for each in shares])
+    told = _between([_percent(each) for each in medians])
+    same = [part for part in one.parts if part.name.startswith("where ")]  # the figures that baselines are defined of
+    if same:
+        told += f" (simperf {_percent(same[0].median)})"
+    return best, told, _between([f"{100 * each:.0f} %" for each in shares])
 
 
 def _between(ordered: Sequence[str]) -> str:

@@ -70,9 +70,10 @@ def test_families_that_are_alike_within_widen_the_interval():
     rng = random.Random(1)
     each = [rng.gauss(0, 1) for _ in range(40)]
     alone = spread(KERNELS, figures(each, families=40))
-    together = spread(KERNELS, figures([each[index % 8] for index in range(40)], families=8))
-    assert together.high >= sorted(map(abs, each[:8]))[-1] - 1e-12
+    together = spread(KERNELS, figures([each[index % 20] for index in range(40)], families=20))
+    assert together.high >= sorted(map(abs, each[:20]))[17] - 1e-12
     assert alone.families == 40
+    assert spread(KERNELS, figures([each[index % 8] for index in range(40)], families=8)) is None, "seven of eight"
 
 
 def test_an_interval_widens_with_difficulty_and_is_narrowest_without_communication():
@@ -119,3 +120,12 @@ def test_a_case_has_no_part_in_its_own_interval():
     case = read_errors(SCALING)[0].family
     own = sum(one.family == case for one in read_errors(SCALING))
     assert spread_of_errors(SCALING, without=case).figures == spread_of_errors(SCALING).figures - own
+
+
+def test_families_that_are_too_unlike_have_no_interval():
+    errors = [
+        LeftOutError("", f"family {place}", "", "", 0.0, place + 0.001 * step)
+        for place in range(-2, 3)
+        for step in range(4)
+    ]
+    assert spread(SCALING, errors) is None
