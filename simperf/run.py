@@ -374,7 +374,6 @@ def _sources(scenario: Scenario, session: Session, uses: Sequence[ProfileUse]) -
     if frontend.name != "free" and session.launched:
         used = ["launch", "result"]
         used += ["scripted"] if session.mode.scripted else []
-        used += ["compiled", "compiled_call"] if session.mode.fuses else []
         used += ["graph_launch", "capture"] if session.mode.captures else []
         if any(device.copies for device in session.simulation.devices.values()):
             used += ["copy_setup", "pageable", "allocate", "pin"]

@@ -58,16 +58,12 @@ class Mode:
             profile = frontend.profile
             if isinstance(kernel, GraphLaunch):
                 time = profile.graph_launch + profile.graph_node * len(kernel.kernels)
-            elif self.fuses and profile.compiled is not None:
-                return profile.compiled
             else:
                 time = profile.launch
         return time * frontend.profile.scripted if self.scripted else time
 
     def run(self, frontend: Thread, module: Module, stream: Any) -> Generator[Any, Any, Any]:
         """Execute one call of `module`: yields the verbs that it comes down to."""
-        if self.fuses and frontend.profile.compiled_call:
-            yield Spend(frontend.profile.compiled_call, f"call {module.name}", "overhead")
         if self.captures and module in frontend.captured:
             yield Launch(frontend.captured[module], stream)
             return
