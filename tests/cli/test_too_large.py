@@ -78,7 +78,7 @@ def test_what_repeats_the_work_of_a_program_is_in_its_estimate(name):
     counted = 0
     for spec in map(PROGRAMS.__getitem__, PROGRAMS):
         given = {key: one.default for key, one in spec.parameters.items()}
-        if name in given:
+        if name in given and not isinstance(given[name], str):  # a word says no number of repeats
             more = spec.events({**given, name: 10_000 * given[name]})
             assert more > 1000 * spec.events(given) / 2, (spec.name, name)
             counted += 1
