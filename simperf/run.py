@@ -278,12 +278,10 @@ def collect(scenario: Scenario, session: Session, time: float) -> Result:
         changed=_changed(scenario),
     )
     ends = told_intervals.ends
-    metrics = {
-        name: Metric(
-            value, unit, low=ends[name][0] if name in ends else None, high=ends[name][1] if name in ends else None
-        )
-        for name, (value, unit) in session.metrics.items()
-    }
+    metrics = {}
+    for name, (value, unit) in session.metrics.items():
+        low, high = ends.get(name, (None, None))
+        metrics[name] = Metric(value, unit, low=low, high=high)
     return Result(
         name=scenario.name,
         time=time,

@@ -10,7 +10,6 @@ from functools import lru_cache
 from typing import Any
 
 from simperf.cost import Roofline
-from simperf.cost.convolutions import fewer_products
 from simperf.errors import InputError
 from simperf.hardware import Catalog
 from simperf.hardware.processors import GpuPart
@@ -155,10 +154,8 @@ def _step_bound(model: TracedModel, part: GpuPart, batch: int, precision: str, o
     key = (id(model), part.name, batch, precision, optimizer)
     if key not in _BOUNDS or _BOUNDS[key][0] is not model:
         step = model.at(batch, precision, optimizer=optimizer)
-        sharp = Roofline.sharp(part)
-        costs = [(op, sharp.cost(op)) for op in (*step.forward, *step.backward, *step.update)]
-        least = (max(cost.compute_time / fewer_products(op), cost.memory_time) for op, cost in costs)
-        _BOUNDS[key] = model, math.fsum(least)
+        floor = Roofline(part).floor
+        _BOUNDS[key] = model, math.fsum(map(floor, (*step.forward, *step.backward, *step.update)))
     return _BOUNDS[key][1]
 
 
