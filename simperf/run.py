@@ -372,6 +372,7 @@ def _sources(scenario: Scenario, session: Session, uses: Sequence[ProfileUse]) -
     if frontend.name != "free" and session.launched:
         used = ["launch", "result"]
         used += ["scripted"] if session.mode.scripted else []
+        used += ["compiled", "compiled_call"] if session.mode.guarded else []
         used += ["graph_launch", "capture"] if session.mode.captures else []
         if any(device.copies for device in session.simulation.devices.values()):
             used += ["copy_setup", "pageable", "allocate", "pin"]

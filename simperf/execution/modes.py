@@ -1,7 +1,7 @@
 """Modes of execution: what the frontend pays for an operation and when it waits.
 
 A mode does not touch the program. The same generator runs eagerly, synchronously,
-scripted, fused or as a captured graph; only what happens at each ``launch`` and
+scripted, fused, compiled or as a captured graph; only what happens at each ``launch`` and
 ``run`` differs.
 """
 
@@ -35,6 +35,9 @@ class Mode:
         A module's operations are fused before they run.
     captures : bool
         A module is recorded on its first run and replayed by one launch afterwards.
+    guarded : bool
+        A module is compiled just in time, as by torch.compile: each call checks guards and unpacks its arguments in
+        Python (the frontend's `compiled_call`), and each of its launches takes the frontend's `compiled`.
     lanes : int
         Streams over which a module's independent operations are spread by their data
         dependencies (the dependency engine of MXNet); 1 keeps program order, as a CUDA
@@ -48,6 +51,7 @@ class Mode:
     scripted: bool = False
     fuses: bool = False
     captures: bool = False
+    guarded: bool = False
     lanes: int = 1
     title: str = ""
 
@@ -58,12 +62,16 @@ class Mode:
             profile = frontend.profile
             if isinstance(kernel, GraphLaunch):
                 time = profile.graph_launch + profile.graph_node * len(kernel.kernels)
+            elif self.guarded and profile.compiled is not None:
+                return profile.compiled
             else:
                 time = profile.launch
         return time * frontend.profile.scripted if self.scripted else time
 
     def run(self, frontend: Thread, module: Module, stream: Any) -> Generator[Any, Any, Any]:
         """Execute one call of `module`: yields the verbs that it comes down to."""
+        if self.guarded and frontend.profile.compiled_call:
+            yield Spend(frontend.profile.compiled_call, f"call {module.name}", "overhead")
         if self.captures and module in frontend.captured:
             yield Launch(frontend.captured[module], stream)
             return
@@ -106,9 +114,18 @@ MODES: dict[str, Mode] = {
         Mode("eager", title="operations are launched one by one, the frontend does not wait"),
         Mode("synchronous", waits=True, title="the frontend waits for every operation and its result"),
         Mode("scripted", scripted=True, title="launched one by one without Python (TorchScript)"),
-        Mode("fused", scripted=True, fuses=True, title="compiled: chains of operations become one kernel"),
+        Mode("fused", scripted=True, fuses=True, title="traced: chains of operations become one kernel"),
         Mode("captured", captures=True, title="recorded once, replayed by one launch (CUDA graph)"),
-        Mode("fused-captured", scripted=True, fuses=True, captures=True, title="compiled and captured"),
+        Mode("fused-captured", scripted=True, fuses=True, captures=True, title="traced, fused and captured"),
+        Mode("compiled", scripted=True, fuses=True, guarded=True, title="compiled just in time: fused, behind guards"),
+        Mode(
+            "compiled-captured",
+            scripted=True,
+            fuses=True,
+            captures=True,
+            guarded=True,
+            title="compiled just in time and captured",
+        ),
         Mode("dataflow", lanes=4, title="independent operations run side by side (dependency engine)"),
     )
 }

@@ -27,6 +27,10 @@ class FrontendPart(Part):
         The same where it only waits and fetches no number [s]; None takes `result`.
     scripted : float
         Share of `launch` that is left when no Python runs per operation.
+    compiled : float or None
+        Frontend time to launch one kernel of a compiled module [s]; None takes `scripted` of `launch`.
+    compiled_call : float
+        Frontend time of one call of a compiled module beside its launches: guards, unpacking of arguments [s].
     collective : float or None
         Frontend time to issue one collective of a process group, or its messages to other ranks [s]; None takes
         `launch`.
@@ -64,6 +68,8 @@ class FrontendPart(Part):
     result: Latency = 0.0
     synchronize: Latency | None = None
     scripted: Fraction = 1.0
+    compiled: Latency | None = None
+    compiled_call: Latency = 0.0
     collective: Latency | None = None
     profiling: Latency = 0.0
     graph_launch: Latency = 0.0

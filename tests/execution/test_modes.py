@@ -54,6 +54,22 @@ def test_fusion_launches_fewer_kernels():
     assert fused < eager
 
 
+def test_a_compiled_call_takes_the_host_time_of_the_call_and_of_each_launch():
+    graph, n = mlp([512, 256, 128, 2], 1), 100
+    compiled = replace(PROFILE, compiled=7e-6, compiled_call=36e-6)
+    plain, launches = passes("fused", graph, n)
+    took, same = passes("compiled", graph, n, profile=compiled)
+    assert launches == same
+    assert took == pytest.approx(n * (36e-6 + launches * 7e-6) + 1e-6)
+    assert plain == pytest.approx(n * launches * 5e-6 + 1e-6)
+    assert passes("compiled", graph, n)[0] == plain
+    for other in ("eager", "scripted", "captured", "fused", "fused-captured"):
+        assert passes(other, graph, n, profile=compiled) == passes(other, graph, n)
+    before, _ = passes("compiled-captured", graph, n)
+    after, _ = passes("compiled-captured", graph, n, profile=compiled)
+    assert after - before == pytest.approx(n * 36e-6 + launches * 2e-6)  # the first call launches too
+
+
 def test_a_replayed_graph_waits_between_its_nodes():
     gap = replace(PROFILE, graph_gap=2e-6)
     graph = mlp([8, 8, 8], 1)
