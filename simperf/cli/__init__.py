@@ -6,6 +6,7 @@ was closed.
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import errno
 import io
@@ -13,7 +14,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from types import FrameType
 from typing import Any
@@ -32,6 +33,8 @@ _NO_ROOM = (errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EBADF)
 _WHOLE = "Input should be a whole number of at most 64 bits"
 #: commands that a message names where none is near to what was typed
 _FEW = 6
+#: until an interrupt that was lost in a callback comes again [s]
+_AGAIN = 0.01
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -81,7 +84,7 @@ class Ending:
     """Which signal has asked for an end, if one has: Ctrl-C, if nobody says another."""
 
     def __init__(self) -> None:
-        self.number: int = signal.SIGINT
+        self.number: signal.Signals = signal.SIGINT
         self.came = False
 
     @property
@@ -100,7 +103,7 @@ class _Handler:
         if os.getpid() != self.process:  # a forked worker, which its parent ends
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
-        self.ending.number, self.ending.came = number, True
+        self.ending.number, self.ending.came = signal.Signals(number), True
         raise KeyboardInterrupt
 
 
@@ -123,13 +126,37 @@ def interruptible(ending: Ending | None = None) -> Iterator[Ending]:
     around = [one.ending for one in before.values() if isinstance(one, _Handler)]
     ending = ending or (around[0] if around else Ending())
     taken = {number: one for number, one in before.items() if one in usual or isinstance(one, _Handler)}
+    ignored = sys.unraisablehook
     try:
         for number in taken:
             signal.signal(number, _Handler(ending))
+        if taken and not around:
+            sys.unraisablehook = _again(ending, ignored)
         yield ending
     finally:
+        sys.unraisablehook = ignored
         for number, handler in taken.items():
             signal.signal(number, handler)
+
+
+def _again(ending: Ending, otherwise: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A hook that repeats an interrupt which came within a callback that cannot raise, as one of a weak reference."""
+
+    def hook(unraisable: Any) -> None:
+        if ending.came and issubclass(unraisable.exc_type, KeyboardInterrupt):
+            # later, from outside: a signal that this hook sent would come within this hook
+            later = threading.Timer(_AGAIN, _repeat, (ending,))
+            later.daemon = True
+            later.start()
+        else:
+            otherwise(unraisable)
+
+    return hook
+
+
+def _repeat(ending: Ending) -> None:
+    if isinstance(signal.getsignal(ending.number), _Handler):  # whoever could be interrupted has not ended since
+        _thread.interrupt_main(ending.number)
 
 
 def _silence() -> None:

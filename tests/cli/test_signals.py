@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,25 @@ def test_an_end_inside_another_gives_its_code_to_both(name, code):
             assert (outer.came, outer.code) == (True, code)
     finally:
         signal.signal(number, before)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_an_end_within_a_callback_that_cannot_raise_comes_again(capsys):
+    """Python tells an exception of a weak reference's callback and goes on; imports have such callbacks."""
+    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    hook = sys.unraisablehook
+    try:
+        with pytest.raises(KeyboardInterrupt), interruptible() as ending:
+            referred = {1}
+            reference = weakref.ref(referred, lambda _: os.kill(os.getpid(), signal.SIGTERM))
+            del referred
+            time.sleep(5)
+        assert reference() is None
+        assert sys.unraisablehook is hook
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert ending.code == 143
+    assert "ignored" not in capsys.readouterr().err
 
 
 def test_an_end_while_a_text_is_executed_gives_its_code(tmp_path):
