@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
@@ -182,7 +182,7 @@ class Processes(Executor):
             )
         pool, (function, args, kwargs) = self._pool, task.call
         try:
-            with deaf_children():
+            with _undisturbed(), deaf_children():
                 inner = pool.submit(function, *args, **kwargs)
         except (BrokenProcessPool, RuntimeError):  # it died since the last look
             self._died(task, pool)
@@ -246,6 +246,23 @@ class Processes(Executor):
         else:
             message = f"its process died {task.deaths} times: killed, or out of memory"
             self._failed.append((task, WorkerDiedError(message)))
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """A request to end that comes meanwhile is answered afterwards: a process that has started gets what it reads."""
+    if threading.current_thread() is not threading.main_thread():  # no handler runs in another
+        yield
+        return
+    came: list[int] = []
+    numbers = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    handlers = {number: handler for number in numbers if callable(handler := signal.getsignal(number))}
+    with ExitStack() as stack:
+        stack.callback(lambda: [handlers[number](number, None) for number in came[:1]])
+        for number, handler in handlers.items():
+            stack.callback(signal.signal, number, handler)
+            signal.signal(number, lambda which, _: came.append(which))
+        yield
 
 
 @contextmanager

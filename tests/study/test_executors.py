@@ -97,6 +97,35 @@ def test_ctrl_c_while_a_process_starts_leaves_nobody_waiting(monkeypatch):
     assert not set(multiprocessing.active_children()) - before
 
 
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_a_request_to_end_waits_until_a_process_has_started(monkeypatch, name):
+    """Else the process finds nothing to read, and says so on the terminal."""
+    started, number = [], getattr(signal, name)
+
+    class Starting(Locked):
+        def submit(self, *_, **__):
+            os.kill(os.getpid(), number)
+            time.sleep(0.01)
+            started.append(True)
+            return super().submit()
+
+    def ends(*_):
+        raise KeyboardInterrupt
+
+    before = {one: signal.signal(one, ends) for one in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        monkeypatch.setattr(processes, "ProcessPoolExecutor", Starting)
+        engine = processes.Processes(1)
+        with pytest.raises(KeyboardInterrupt):
+            engine.submit(square, 3)
+        assert started
+        assert all(signal.getsignal(one) is ends for one in before)
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+
+
 class Locked:
     """A pool that holds its lock while it says that it broke, as Python's own does from 3.12.1 on."""
 
