@@ -21,6 +21,7 @@ from simperf.accuracy.large_cases import LargeCase, LeftOut, read_large_cases
 from simperf.accuracy.large_grades import LargeGrade, grade
 from simperf.accuracy.large_jobs import case_time, counted_memory
 from simperf.accuracy.large_ratios import schedule_ratios
+from simperf.accuracy.memory_formula import formula_memory
 from simperf.accuracy.questions import LARGE_MEMORY, LARGE_TIME
 from simperf.accuracy.validation import ValidationRow
 from simperf.file_bytes import read_text
@@ -143,7 +144,7 @@ def large_rows(
         if there is None:
             new.append(one)
         else:
-            found[index] = [_of_stored(row) for row in there]
+            found[index] = [_of_stored(row, one) for row in there]
     rows = [row for index in sorted(found) for row in found[index]]
     return rows + _played(new, cases, left), left
 
@@ -154,19 +155,26 @@ def _played(new: Sequence[LargeCase], cases: Sequence[LargeCase], left: list[Lef
     rows, grades = [], []
     for one in grade(new, case_time, counted_memory, among=cases):
         if isinstance(one, LeftOut):
-            rows.append(_of_stored(stored_row(one, by_name[one.family, one.name], "")))
+            case = by_name[one.family, one.name]
+            rows.append(_of_stored(stored_row(one, case, ""), case))
             left.append(one)
         else:
             grades.append(one)
-    return rows + [_of_stored(stored_row(one, one.case, "")) for one in (*grades, *schedule_ratios(grades))]
+    return rows + [_of_stored(stored_row(one, one.case, ""), one.case) for one in (*grades, *schedule_ratios(grades))]
 
 
-def _of_stored(one: StoredGrade) -> ValidationRow:
-    """The row of the validation table; verdicts on what fits are 1 if they are right."""
+def _of_stored(one: StoredGrade, case: LargeCase | None = None) -> ValidationRow:
+    """The row of the validation table; verdicts on what fits are 1 if they are right.
+
+    Beside memory stands the usual formula, where the case is known.
+    """
     measured, predicted, quantity = one.predicted / (1.0 + one.error), one.predicted, one.quantity
     if one.quantity == "fits":
         quantity, measured, predicted = "right verdict on what fits", 1.0, 1.0 - one.error
     fitted = constants_behind(one.case, quantity=one.quantity)
+    simple = measured * (1.0 + one.simple)
+    if one.quantity == "memory" and case is not None:
+        simple = formula_memory(case, max(0, one.stage))
     return ValidationRow(
         f"Large models: {one.family}",
         one.case + (f", stage {one.stage}" if one.stage >= 0 else ""),
@@ -180,7 +188,7 @@ def _of_stored(one: StoredGrade) -> ValidationRow:
         fitted=", ".join(fitted) or "nothing",
         failure=one.failure,
         kind="fitted" if fitted else "predicted",
-        simple=measured * (1.0 + one.simple),
+        simple=simple,
         rests_on=", ".join(constants_behind(one.case, quantity=one.quantity, choice=True)),
         question=_QUESTIONS.get(one.quantity, ""),
     )

@@ -10,11 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simperf.accuracy.kernel_figures import KernelFigures
-from simperf.accuracy.questions import COLLECTIVES, KERNELS, LARGE_TIME, QUESTIONS, SCALING
+from simperf.accuracy.questions import COLLECTIVES, KERNELS, LARGE_MEMORY, LARGE_TIME, ONE_GPU, QUESTIONS, SCALING
+from simperf.accuracy.single_steps import STEPS_TITLE
 from simperf.accuracy.summary import LARGE, SMALL
+from simperf.accuracy.timed_passes import PASSES_TITLE
 from simperf.accuracy.validation import ValidationRow
 
 __all__ = [
+    "PASSES",
+    "STEPS",
     "ChoiceLine",
     "OverviewLine",
     "QuestionSummary",
@@ -27,10 +31,14 @@ Array = NDArray[np.float64]
 
 #: baselines of a question: attribute of a row, and name
 _BASELINES: Mapping[str, Mapping[str, str]] = {
+    ONE_GPU: {"simple": "share of the peak of other GPUs"},
     SCALING: {"linear": "linear", "ring": "one GPU + a ring"},
     COLLECTIVES: {"simple": "a ring, by data sheets"},
     LARGE_TIME: {"simple": "median FLOP/s of the family"},
+    LARGE_MEMORY: {"simple": "states and activations by formula"},
 }
+#: parts of the figures of one GPU
+STEPS, PASSES = "training steps", "passes from an idle device"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +155,13 @@ def summarize_questions(rows: Iterable[ValidationRow], kernels: Sequence[KernelF
         if own or shapes:
             pooled = np.concatenate([_errors(there).signed, *(one.error for one in shapes)])
             speed = np.concatenate([_errors(there).faster, *(-np.ones_like(one.error) for one in shapes)])
-            parts = (*_sizes(question, there), *_beside(question, there), *_without_choices(there), *_kernels(shapes))
+            parts = (
+                *_sorts(question, there),
+                *_sizes(question, there),
+                *_beside(question, there),
+                *_without_choices(there),
+                *_kernels(shapes),
+            )
             found.append(
                 QuestionSummary(
                     question,
@@ -199,6 +213,19 @@ def _errors(rows: Sequence[ValidationRow], keys: Iterable[str] = ()) -> _Errors:
 def _of_time(row: ValidationRow) -> bool:
     """Whether less of the quantity is faster."""
     return row.unit == "s" or row.quantity.removeprefix("metrics.").startswith("time")
+
+
+def _sorts(question: str, rows: Sequence[ValidationRow]) -> tuple[OverviewLine, ...]:
+    """Figures of one GPU by what is timed: training steps, single passes, and what scenarios quote."""
+    if question != ONE_GPU:
+        return ()
+    groups: dict[str, list[ValidationRow]] = {STEPS: [], PASSES: [], "others, of scenarios": []}
+    for row in rows:
+        starts = {STEPS: STEPS_TITLE, PASSES: PASSES_TITLE}
+        name = next((name for name, start in starts.items() if row.title.startswith(start)), "others, of scenarios")
+        groups[name].append(row)
+    told = {name: own for name, own in groups.items() if own}
+    return tuple(_errors(own).line(name) for name, own in told.items()) if len(told) > 1 else ()
 
 
 def _sizes(question: str, rows: Sequence[ValidationRow]) -> tuple[OverviewLine, ...]:

@@ -46,14 +46,21 @@ def recorded() -> Iterator[tuple[str, Validation]]:
             yield title, beside(found, data, lines, plain_steps(profile))
 
 
-def boxed_clusters() -> Iterator[tuple[str, tuple[PredictedPoint, ...]]]:
+def boxed_clusters(*, priority: str = "") -> Iterator[tuple[str, tuple[PredictedPoint, ...]]]:
     """Recorded clusters in a box beside their prediction, every point.
 
     Intervals are made of the other recordings with hosts of the same priority.
+
+    Parameters
+    ----------
+    priority : str
+        Of the hosts, ``"ordinary"`` or ``"real-time"``; recordings of any if left out.
     """
     for folder in CALIBRATION:
-        files = sorted(folder.glob("boxed-*.json*")) if folder.is_dir() else []
-        loaded = [Dataset.load(file) for file in files]
+        every_file = sorted(folder.glob("boxed-*.json*")) if folder.is_dir() else []
+        known = {file: Dataset.load(file) for file in every_file}
+        files = [file for file in every_file if not priority or priority_of(known[file]) == priority]
+        loaded = [known[file] for file in files]
         every = [hold_against(data) for data in loaded]
         for index, file in enumerate(files):
             alike = [priority_of(data) == priority_of(loaded[index]) for data in loaded]

@@ -1,17 +1,24 @@
-"""Published training steps on one GPU beside what its data sheet and the catalogue say, without a measured speed."""
+"""Published training steps on one GPU beside what its data sheet and the catalogue say, without a measured speed.
+
+Beside a prediction stands what a planner gets without one: the share of the data sheet's peak that steps of the same
+family and precision reach on GPUs of other architectures (`simperf.accuracy.leave_out.step_grades.share_of_peak`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from simperf.accuracy.leave_out.measured_steps import MeasuredStep, measured_steps
+from simperf.accuracy.leave_out.step_grades import arithmetic_of, share_of_peak
 from simperf.accuracy.questions import ONE_GPU
 from simperf.accuracy.validation import ValidationRow
 from simperf.run import run
 
-__all__ = ["single_step_table"]
+__all__ = ["STEPS_TITLE", "single_step_table"]
 
 _RATE = "samples per second"
+#: how titles of such rows begin
+STEPS_TITLE = "Steps of one GPU: "
 
 
 def single_step_table(steps: Iterable[MeasuredStep] | None = None) -> list[ValidationRow]:
@@ -22,22 +29,24 @@ def single_step_table(steps: Iterable[MeasuredStep] | None = None) -> list[Valid
     steps : iterable of MeasuredStep, optional
         Those of all shipped scenarios if left out.
     """
-    rows = []
-    for step in measured_steps() if steps is None else steps:
-        predicted = run(step.scenario, record=False).metrics[_RATE].value
-        rows.append(
-            ValidationRow(
-                f"Steps of one GPU: {step.part.name}",
-                step.name,
-                f"metrics.{_RATE}",
-                "1/s",
-                step.measured,
-                step.measured,
-                predicted,
-                case=step.scenario.case,
-                source=step.scenario.source,
-                fitted="nothing of a step; efficiencies of kernels by architecture",
-                question=ONE_GPU,
-            )
+    every = [
+        arithmetic_of(step, run(step.scenario, record=False).metrics[_RATE].value)
+        for step in (measured_steps() if steps is None else steps)
+    ]
+    return [
+        ValidationRow(
+            f"{STEPS_TITLE}{one.step.part.name}",
+            one.step.name,
+            f"metrics.{_RATE}",
+            "1/s",
+            one.step.measured,
+            one.step.measured,
+            one.predicted,
+            case=one.step.scenario.case,
+            source=one.step.scenario.source,
+            fitted="nothing of a step; efficiencies of kernels by architecture",
+            question=ONE_GPU,
+            simple=share_of_peak(every, one),
         )
-    return rows
+        for one in every
+    ]

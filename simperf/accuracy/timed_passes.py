@@ -22,9 +22,11 @@ from simperf.files import read_toml
 from simperf.run import run
 from simperf.scenario import Scenario, make_scenario
 
-__all__ = ["TimedRun", "pass_scenario", "passes_left_out", "passes_table", "timed_runs"]
+__all__ = ["PASSES_TITLE", "TimedRun", "pass_scenario", "passes_left_out", "passes_table", "timed_runs"]
 
 _DATA = Path(__file__).parent / "data" / "timed_models.toml"
+#: how titles of such rows begin
+PASSES_TITLE = "Passes on one GPU: "
 _COLUMNS = ["run", "e2e_ms", "forward_ms", "backward_ms"]
 #: passes of a run of inference, and of training
 _PARTS = {"inf": ("forward",), "train": ("forward", "backward")}
@@ -100,7 +102,7 @@ def passes_table(cases: Sequence[Mapping[str, Any]]) -> list[ValidationRow]:
     """Every row that can be played, of every such table."""
     return [
         ValidationRow(
-            f"Passes on one GPU: {case['id']}",
+            f"{PASSES_TITLE}{case['id']}",
             one.name,
             "time",
             "s",

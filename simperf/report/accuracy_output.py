@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Literal
 
 from simperf.accuracy.cases import read_cases
+from simperf.accuracy.goal_figures import goal_figures
+from simperf.accuracy.goals import grade_goals
 from simperf.accuracy.kernel_figures import kernel_figures
 from simperf.accuracy.kernel_grades import kernel_grades, measured_kernels
 from simperf.accuracy.overview import summarize_questions
@@ -68,7 +70,8 @@ def accuracy_output(
     if plot:
         save(draw_accuracy(plotted_points(every, kernels)), plot)
     if form == "markdown":
-        return accuracy_page(sections, kernels).rstrip("\n")
+        goals = [] if files else grade_goals(goal_figures(summarize_questions(every), truth))
+        return accuracy_page(sections, kernels, goals).rstrip("\n")
     if form == "rows":
         return _rows(sections, bool(files), truth)
     if form == "data":

@@ -8,8 +8,11 @@ from textwrap import wrap
 
 from simperf.accuracy.coverage import grade_intervals
 from simperf.accuracy.fitted_constants import ListedConstant
-from simperf.accuracy.overview import ChoiceLine, OverviewLine, QuestionSummary
+from simperf.accuracy.overview import PASSES, STEPS, ChoiceLine, OverviewLine, QuestionSummary
+from simperf.accuracy.questions import SCALING
+from simperf.accuracy.validation import ValidationRow
 from simperf.analysis.left_out import FILES, read_errors
+from simperf.analysis.questions import ONE_GPU_GROUPS
 
 __all__ = [
     "choices_markdown",
@@ -18,6 +21,7 @@ __all__ = [
     "families_markdown",
     "overview_markdown",
     "overview_text",
+    "scaling_counts",
 ]
 
 _NOTES = (
@@ -38,9 +42,13 @@ def _percent(value: float, *, sign: bool = False) -> str:
     return f"{100 * value:{'+' if sign else ''}{digits}} %"
 
 
-def _held(question: str) -> str:
-    """Share of a question's figures that lie in their intervals while their family is left out."""
-    errors = read_errors(question) if question in FILES else ()
+#: parts of a question that stand in front -> their group of errors
+_IN_FRONT = {STEPS: ONE_GPU_GROUPS[0], PASSES: ONE_GPU_GROUPS[1]}
+
+
+def _held(question: str, group: str = "") -> str:
+    """Share of a question's figures, or a group's, that lie in their intervals while their family is left out."""
+    errors = [one for one in read_errors(question) if group in ("", one.group)] if question in FILES else ()
     return _percent(grade_intervals(question, errors).share) if errors else "none"
 
 
@@ -69,6 +77,11 @@ def expectations_markdown(summaries: Sequence[QuestionSummary]) -> str:
         _, middle, most, bias, _ = _cells(one.whole)
         cells = [f"**{one.question}**", middle, most, bias, _held(one.question), *_best_baseline(one)]
         lines.append(f"| {' | '.join(cells)} |")
+        for part in one.parts:
+            if part.name in _IN_FRONT:
+                _, middle, most, bias, _ = _cells(part)
+                cells = [f"&ensp;{part.name}", middle, most, bias, _held(one.question, _IN_FRONT[part.name])]
+                lines.append(f"| {' | '.join(cells)} | | | |")
     told = "*Half within* and *nine of ten within* are the median and the 90th percentile of the absolute errors; *too "
     told += "fast by* is the median signed error (of memory, what is above 0 is too much); in brackets behind "
     told += (
@@ -113,6 +126,21 @@ def overview_markdown(summaries: Sequence[QuestionSummary]) -> str:
             lines.append(f"| &ensp;{part.name} | {points} | {middle} | {most} | {bias} | | {nearer} | | |")
     failed = sum(one.failed for one in summaries)
     return "\n".join([*lines, "", *wrap(_NOTES, 120), *([f"Without a prediction: {failed}."] if failed else [])])
+
+
+def scaling_counts(rows: Sequence[ValidationRow]) -> str:
+    """One line that says what tells the numbers of figures of scaling apart; empty without any."""
+    own = [row for row in rows if row.question == SCALING and not math.isnan(row.error)]
+    asked = [row for row in own if row.kind == "predicted"]
+    linear = [row for row in asked if not math.isnan(row.linear)]
+    ring = [row for row in linear if not math.isnan(row.ring)]
+    near = sum(row.kind == "nearly linear" for row in own)
+    if not linear:
+        return ""
+    told = f"Figures of scaling: {len(asked)} need a prediction; {len(linear)} of them have the speed of one GPU, from "
+    told += f"which lost throughput is told; of {len(ring)} a ring is defined as well. Intervals are made of "
+    told += f"{len(read_errors(SCALING))}: with {near} that are nearly linear, without efficiencies."
+    return "\n".join(wrap(told, 120))
 
 
 def families_markdown(families: Sequence[Sequence[OverviewLine]]) -> str:

@@ -9,17 +9,20 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 
 from simperf.accuracy.fitted_constants import fitted_constants
+from simperf.accuracy.goals import GradedGoal
 from simperf.accuracy.kernel_figures import KernelFigures
 from simperf.accuracy.overview import summarize_choices, summarize_families, summarize_questions
 from simperf.accuracy.summary import summarize_figures, summarize_sizes
 from simperf.accuracy.validation import ValidationRow
 from simperf.json_format import json_text
+from simperf.report.accuracy_goals import goals_markdown
 from simperf.report.accuracy_overview import (
     choices_markdown,
     constants_markdown,
     expectations_markdown,
     families_markdown,
     overview_markdown,
+    scaling_counts,
 )
 from simperf.units import format_quantity
 
@@ -171,7 +174,16 @@ What each family shows: [large models](explanation/accuracy-large-models.md).
 """
 
 
-def accuracy_page(sections: Mapping[str, Sequence[ValidationRow]], kernels: Sequence[KernelFigures] = ()) -> str:
+_GOALS = """Goals were set before the predictions were improved. Steps are those whose GPU, of scaling all figures that
+need a prediction, and of intervals what is left out in turn; each page says how it was measured and what was tried.
+"""
+
+
+def accuracy_page(
+    sections: Mapping[str, Sequence[ValidationRow]],
+    kernels: Sequence[KernelFigures] = (),
+    goals: Sequence[GradedGoal] = (),
+) -> str:
     """The page docs/accuracy.md: what to expect by question, what was fitted, and each section in one line.
 
     Parameters
@@ -179,12 +191,18 @@ def accuracy_page(sections: Mapping[str, Sequence[ValidationRow]], kernels: Sequ
     sections : mapping of str to sequence of ValidationRow
     kernels : sequence of KernelFigures
         Kernels by shape.
+    goals : sequence of GradedGoal
+        Told in a table of their own, if there are any.
     """
     every = [row for rows in sections.values() for row in rows]
     summaries = summarize_questions(every, kernels)
     parts = [_HEAD, _PAGES, "## What to expect", "", expectations_markdown(summaries), ""]
     parts += ["![Predicted against measured times](images/accuracy.svg)", ""]
+    if goals:
+        parts += ["## Goals and what is missed", "", _GOALS, goals_markdown(goals), ""]
     parts += ["## Parts and baselines", "", overview_markdown(summaries), ""]
+    if counts := scaling_counts(every):
+        parts += [counts, ""]
     if families := summarize_families(every):
         parts += ["## Large models by family", "", _FAMILIES, families_markdown(families), ""]
     parts += ["## What was read off published figures", "", constants_markdown(fitted_constants()), ""]

@@ -16,7 +16,7 @@ from simperf.accuracy.questions import COLLECTIVES, KERNELS, ONE_GPU, SCALING, q
 from simperf.accuracy.single_steps import single_step_table
 from simperf.accuracy.validation import ValidationRow, validation_table
 from simperf.report.accuracy_output import accuracy_output
-from simperf.report.accuracy_overview import expectations_markdown, overview_markdown, overview_text
+from simperf.report.accuracy_overview import expectations_markdown, overview_markdown, overview_text, scaling_counts
 from simperf.run import run
 from simperf.scenario import load_scenario
 
@@ -56,6 +56,28 @@ def test_figures_that_rest_on_a_choice_are_told_apart():
     without, having = one.parts
     assert (without.points, having.points) == (1, 1)
     assert (without.median, having.median) == pytest.approx((0.1, 0.3))
+
+
+def test_steps_and_passes_of_one_gpu_are_told_apart_in_front():
+    step = replace(RATE, question=ONE_GPU, title="Steps of one GPU: a", simple=150.0)
+    rows = [step, replace(TIME, question=ONE_GPU, title="Passes on one GPU: b"), replace(RATE, question=ONE_GPU)]
+    (one,) = summarize_questions(rows)
+    steps, passes, others, same, simple = one.parts
+    assert (steps.name, passes.name, others.points) == ("training steps", "passes from an idle device", 1)
+    assert (steps.median, passes.median) == pytest.approx((0.1, 0.2))
+    assert (same.points, simple.median, simple.nearer) == (1, 0.5, 1.0)
+    lines = [line.split(" | ")[0] for line in expectations_markdown([one]).splitlines()[2:5]]
+    assert lines == [f"| **{ONE_GPU}**", "| &ensp;training steps", "| &ensp;passes from an idle device"]
+    assert summarize_questions([step])[0].parts[0].name == "where a baseline is defined"
+
+
+def test_numbers_of_figures_of_scaling_are_told_apart():
+    rows = [replace(RATE, linear=130.0, ring=105.0), replace(RATE, linear=130.0), RATE]
+    told = scaling_counts([*rows, replace(RATE, kind="nearly linear", linear=110.0)]).replace("\n", " ")
+    assert "3 need a prediction; 2 of them have the speed of one GPU" in told
+    assert "of 1 a ring is defined" in told
+    assert "with 1 that are nearly linear" in told
+    assert scaling_counts([]) == ""
 
 
 def test_collectives_are_split_by_payload():

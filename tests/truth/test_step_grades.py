@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from simperf.accuracy.leave_out.measured_steps import measured_steps
-from tests.truth.step_grades import GROUPS, GradedStep, family_of, grade, ratios
+from simperf.accuracy.leave_out.step_grades import GROUPS, GradedStep, family_of, grade, ratios, share_of_peak
 
 
 def _steps() -> list[GradedStep]:
@@ -45,3 +45,11 @@ def test_groups_are_the_architecture_the_publication_and_the_family_of_the_model
 def test_a_step_whose_stack_is_unknown_has_none() -> None:
     (step,) = (one for one in measured_steps(["lambda-a100-bert"], stack=False) if one.model == "bert-large-384")
     assert not step.scenario.parameters["stack"]
+
+
+def test_the_share_of_the_peak_comes_from_other_architectures_alone() -> None:
+    volta, ampere = _steps()
+    volta, ampere = replace(volta, flops=2.0, peak=10.0), replace(ampere, flops=2.0, peak=30.0)
+    share = volta.step.measured * 2.0 / 10.0
+    assert share_of_peak([volta, ampere], ampere) == pytest.approx(share * 30.0 / 2.0)
+    assert math.isnan(share_of_peak([ampere, ampere], ampere))

@@ -1,0 +1,190 @@
+"""Measured training steps predicted with their GPU, their source or their family left out, and simple estimates."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from statistics import median
+
+from simperf.accuracy.cases import read_cases
+from simperf.accuracy.leave_out.kernels import elsewhere, kernel_parts
+from simperf.accuracy.leave_out.measured_steps import MeasuredStep, measured_steps
+from simperf.cost import Roofline
+from simperf.run import run
+
+__all__ = [
+    "CLEAR",
+    "GROUPS",
+    "GradedStep",
+    "arithmetic_of",
+    "estimates",
+    "family_of",
+    "grade",
+    "graded",
+    "order_of",
+    "ratios",
+    "share_of_peak",
+    "source_of",
+]
+
+_RATE = "samples per second"
+_FAMILIES = {
+    "transformer": ("bert", "gpt", "llama"),
+    "recurrent": ("gnmt", "tacotron"),
+    "flow": ("waveglow",),
+}
+#: two GPUs whose measured throughputs differ by less are of no clear order
+CLEAR = 0.10
+
+
+@dataclass(frozen=True, slots=True)
+class GradedStep:
+    """A measured step, what is predicted of it, and what it computes.
+
+    Parameters
+    ----------
+    step : MeasuredStep
+    predicted : float
+        Samples a second [1/s].
+    flops : float
+        Arithmetic of a sample [FLOP].
+    peak : float
+        Peak rate of its GPU in the precision of its matrix products [FLOP/s].
+    """
+
+    step: MeasuredStep
+    predicted: float
+    flops: float
+    peak: float
+
+    @property
+    def missed(self) -> float:
+        """Logarithm of predicted over measured throughput [1]; above 0 where the prediction is too fast."""
+        return math.log(self.predicted / self.step.measured)
+
+
+def family_of(step: MeasuredStep) -> str:
+    """Family of its model."""
+    starts = ((name, one) for name, known in _FAMILIES.items() for one in known)
+    return next((name for name, start in starts if step.model.startswith(start)), "convolutional")
+
+
+def source_of(step: MeasuredStep) -> str:
+    """The publication, without version and file."""
+    return (step.scenario.source or "").split(",")[0].split(" at ")[0]
+
+
+#: what is left out, by name: the group of a step
+GROUPS: Mapping[str, Callable[[MeasuredStep], str]] = {
+    "gpu": lambda step: step.part.architecture,
+    "source": source_of,
+    "family": family_of,
+}
+
+
+def arithmetic_of(step: MeasuredStep, predicted: float) -> GradedStep:
+    """A step with what is predicted of it [1/s], its arithmetic and its GPU's peak."""
+    flops = sum(count * op.flops for op, count in step.operations) / step.samples * step.per_sample
+    return GradedStep(step, predicted, flops, Roofline(step.part).peak(step.precision))
+
+
+def graded(
+    folder: str | os.PathLike[str], by: str, *, stack_unknown: bool = False, patterns: Sequence[str] = ()
+) -> list[GradedStep]:
+    """All measured steps, each predicted as if its group had not been seen.
+
+    Parameters
+    ----------
+    folder : path
+        Measured data (``cases.json``).
+    by : {"gpu", "source", "family"}
+    stack_unknown : bool
+        Without the stack of the scenario.
+    patterns : sequence of str
+        Beginnings of scenarios' names; all if there are none.
+    """
+    cases = read_cases(folder)
+    parts = {"": kernel_parts(cases)}
+    found = []
+    for step in measured_steps(patterns, stack=by != "source" and not stack_unknown):
+        cost = step.scenario.cost
+        if by == "gpu":
+            name = step.part.architecture
+            if name not in parts:
+                parts[name] = kernel_parts(cases, without=name)
+            cost = replace(cost, efficiency=elsewhere(parts[name], step.part))
+        rate = run(replace(step.scenario, cost=cost), record=False).metrics[_RATE].value
+        found.append(arithmetic_of(step, rate))
+    return found
+
+
+def share_of_peak(steps: Sequence[GradedStep], one: GradedStep, by: str = "gpu") -> float:
+    """Throughput of a step by the median share of the peak that other groups' steps of its family reach [1/s].
+
+    Those of its precision are taken where there are any, of them those of its family; NaN where no other group has a
+    step.
+    """
+    near = _near(steps, one, by)[1]
+    if not near:
+        return math.nan
+    return median(other.step.measured * other.flops / other.peak for other in near) * one.peak / one.flops
+
+
+def estimates(steps: Sequence[GradedStep], by: str) -> dict[str, list[float]]:
+    """Logarithms of estimated over measured throughput by method; what others tell comes from outside the group."""
+    found: dict[str, list[float]] = {"prediction": [one.missed for one in steps], "corrected by other groups": []}
+    found |= {"peak of the data sheet": [], "FLOP/s of others": [], "share of peak of others": []}
+    for one in steps:
+        rate = one.step.measured
+        alike, near = _near(steps, one, by)
+        found["corrected by other groups"].append(one.missed - median(other.missed for other in alike))
+        reached = median(other.step.measured * other.flops for other in near)
+        found["peak of the data sheet"].append(math.log(one.peak / one.flops / rate))
+        found["FLOP/s of others"].append(math.log(reached / one.flops / rate))
+        found["share of peak of others"].append(math.log(share_of_peak(steps, one, by) / rate))
+    return found
+
+
+def _near(steps: Sequence[GradedStep], one: GradedStep, by: str) -> tuple[list[GradedStep], list[GradedStep]]:
+    """Steps of other groups in the precision of one, and those of its family; all others where there are none."""
+    group = GROUPS[by]
+    others = [other for other in steps if group(other.step) != group(one.step)]
+    alike = [other for other in others if other.step.sort == one.step.sort] or others
+    return alike, [other for other in alike if family_of(other.step) == family_of(one.step)] or alike
+
+
+def grade(logs: Iterable[float]) -> tuple[int, float, float, float]:
+    """Points, median and 90th percentile of the absolute relative errors, and median of the signed ones [1]."""
+    signed = [math.expm1(one) for one in logs]
+    errors = sorted(map(abs, signed))
+    return len(errors), median(errors), errors[min(len(errors) - 1, int(0.9 * len(errors)))], median(signed)
+
+
+def ratios(steps: Sequence[GradedStep]) -> list[tuple[str, float, float]]:
+    """Name, logarithm of the measured ratio of two GPUs' throughputs and of the predicted one; the faster first.
+
+    Of one publication, model and optimizer; both in fp32 or tf32, whichever the GPU has, or both in one half precision.
+    """
+    found = []
+    for one, other in combinations(steps, 2):
+        if _compared(one.step) != _compared(other.step) or one.step.part.name == other.step.part.name:
+            continue
+        fast, slow = (one, other) if one.step.measured >= other.step.measured else (other, one)
+        name = f"{fast.step.part.name} / {slow.step.part.name}, {fast.step.model} {fast.step.precision}"
+        measured = math.log(fast.step.measured / slow.step.measured)
+        found.append((name, measured, math.log(fast.predicted / slow.predicted)))
+    return found
+
+
+def order_of(pairs: Iterable[tuple[str, float, float]]) -> tuple[int, int]:
+    """Pairs of `ratios` that differ by over `CLEAR` as measured: in the right order, and all."""
+    clear = [predicted for _, measured, predicted in pairs if measured > math.log1p(CLEAR)]
+    return sum(predicted > 0.0 for predicted in clear), len(clear)
+
+
+def _compared(step: MeasuredStep) -> tuple[str, ...]:
+    precision = step.scenario.parameters["precision"]
+    return source_of(step), step.model, "full" if precision in ("fp32", "tf32") else str(precision)
