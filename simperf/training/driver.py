@@ -29,8 +29,8 @@ class Run(Protocol):
     def time_alone(self, step: ReplicaStep) -> float:
         """Time of a step of one device by itself [s]."""
 
-    def slowest(self) -> float:
-        """Speed of the slowest device that is waited for, over that of one taken at random [1]."""
+    def paced(self, steps: Sequence[ReplicaStep]) -> list[ReplicaStep]:
+        """The steps at the pace that each device keeps among the others."""
 
     @property
     def machines(self) -> int:
@@ -74,7 +74,7 @@ def train(m: Session, job: Job) -> Program:
         steps = _each(steps, speed)
     nominal = steps[0]
     m.assumed |= _assumed(job)
-    yield run.play(_each(steps, run.slowest()), nominal)
+    yield run.play(run.paced(steps), nominal)
     if job.failures is not None:
         from simperf.training.failures.history import tell_long_run
 

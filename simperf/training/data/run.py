@@ -14,7 +14,7 @@ from simperf.execution import Program, wait
 from simperf.execution.session import Session
 from simperf.memory import Holding, hold
 from simperf.training.alone import time_alone
-from simperf.training.boards import board_pace
+from simperf.training.boards import on_boards
 from simperf.training.data.buckets import Bucket, assign_buckets
 from simperf.training.data.data_parallel import data_parallel
 from simperf.training.data.ddp import ddp
@@ -171,13 +171,13 @@ class ReplicatedRun:
             m.notes.append("samples of each device: " + ", ".join(map(str, shares)))
         return [step(rank, share) for rank, share in enumerate(shares)]
 
-    def slowest(self) -> float:
-        """Speed of the slowest device over that of one taken at random [1], noted if it is not 1."""
+    def paced(self, steps: Sequence[ReplicaStep]) -> list[ReplicaStep]:
+        """The steps at the speed of the slowest device over that of one taken at random, noted if it is not 1."""
         count = len(self.nodes)
         speed = slowest(count, self.job.disturbances.variation)
         if speed < 1.0:
             self.m.notes.append(f"all devices keep the pace of the slowest of {count}: {speed:.3f} times the mean")
-        return speed * board_pace(self.m.machine, self.nodes)
+        return on_boards(self.m.machine, self.nodes, steps, speed=speed)
 
     def time_alone(self, step: ReplicaStep) -> float:
         """Time of a step of rank 0 by itself, on its own micro-batch [s]: that of a whole step over their number."""

@@ -14,7 +14,7 @@ from simperf.execution import Program, wait
 from simperf.execution.session import Session
 from simperf.memory import Holding, hold
 from simperf.training.alone import time_alone
-from simperf.training.boards import board_pace
+from simperf.training.boards import on_boards
 from simperf.training.data.loading import placed_batches
 from simperf.training.data_loaders import Feeding
 from simperf.training.jitter import Constant
@@ -134,41 +134,41 @@ class ServedRun:
         feeding = Feeding(disk=disk, stored=stored, workers=1, prefetch=1) if disk and stored else Feeding()
         return time_alone(self.m, step, self.gpus[0], feeding=feeding, ahead=self.loop.ahead)
 
-    def slowest(self) -> float:
-        """Speed of the slowest worker that is waited for, over that of one taken at random [1]."""
-        shared = board_pace(self.m.machine, self.gpus)
-        if not self.strategy.consistency.collects:
-            return shared
-        spared = self.strategy.consistency.backup
-        return shared * slowest(len(self.gpus), self.job.disturbances.variation, spared=spared)
+    def paced(self, steps: Sequence[ReplicaStep]) -> list[ReplicaStep]:
+        """The steps at the speed of the slowest worker that is waited for, over that of one taken at random."""
+        speed, consistency = 1.0, self.strategy.consistency
+        if consistency.collects:
+            speed = slowest(len(self.gpus), self.job.disturbances.variation, spared=consistency.backup)
+        return on_boards(self.m.machine, self.gpus, steps, speed=speed)
 
     def play(self, steps: Sequence[ReplicaStep], nominal: ReplicaStep) -> Program:
         """Play the job and report what came of it."""
-        m, job, step = self.m, self.job, steps[0]
+        m, job = self.m, self.job
         alone = self.time_alone(nominal)
-        outcome = yield self.train(m, step, self.options)
+        outcome = yield self.train(m, steps, self.options)
         self._long_run = outcome.long_run
-        _report(m, outcome, step, alone=alone)
+        _report(m, outcome, steps[0], alone=alone)
         m.work(f"samples of {job.model.name}", outcome.samples_per_second * outcome.time)
         if self.strategy.compression.beside_dense:
-            dense = self._dense(step)
+            dense = self._dense(steps)
             m.metric("time relative to dense", (outcome.long_run or outcome.time) / (dense.long_run or dense.time))
             m.metric("dense: time per step", dense.step_time, "s")
 
-    def _dense(self, step: ReplicaStep) -> ServerOutcome:
+    def _dense(self, steps: Sequence[ReplicaStep]) -> ServerOutcome:
         """The run without compression, in a session of its own."""
         beside, found = self.m.another(), []
 
         def train() -> Program:
-            found.append((yield self.train(beside, step, replace(self.options, codec=DENSE))))
+            found.append((yield self.train(beside, steps, replace(self.options, codec=DENSE))))
 
         beside.play(train())
         return cast(ServerOutcome, found[0])
 
-    def train(self, m: Session, step: ReplicaStep, options: StoreOptions) -> Program:
-        """Train in a session; returns a `ServerOutcome`."""
-        job, pace = self.job, self.pace
+    def train(self, m: Session, each: Sequence[ReplicaStep], options: StoreOptions) -> Program:
+        """Train in a session, with the step of `each` worker; returns a `ServerOutcome`."""
+        job, pace, step = self.job, self.pace, each[0]
         steps, changes, gpus = job.steps, job.disturbances.changes, self.gpus
+        own = dict(zip(gpus, each, strict=True))
         sizes = [gradient.nbytes for gradient in reversed(step.gradients)]
         if pace.stragglers > len(gpus):
             raise InputError(
@@ -179,6 +179,7 @@ class ServedRun:
                 )
             )
         alike = isinstance(pace.jitter, Constant) and not pace.stragglers and not job.input.disk and not changes
+        alike = alike and len({id(one) for one in each}) == 1
         store = KVStore(m, sizes, gpus=gpus, servers=self.servers, options=options, alike=alike)
         change_links(m.simulation, changes)
         pool = Pool(store, steps)
@@ -205,7 +206,7 @@ class ServedRun:
         for index, kv in enumerate(store.workers):
             reader = self._reader(m, readers, kv.team.route.host, kv.gpu)
             factors = pace.factors(partial(m.rng, f"worker{index}"), straggler=index >= count - pace.stragglers)
-            program = worker(m, kv, step, pool, loop=self.loop, pace=factors, reader=reader, done=stamp)
+            program = worker(m, kv, own[kv.gpu], pool, loop=self.loop, pace=factors, reader=reader, done=stamp)
             threads.append(m.spawn(program, f"worker{index}", host=kv.team.route.host))
         if options.rule.backup:
             yield wait(store.reached(steps), why="wait: last update")
@@ -230,7 +231,7 @@ class ServedRun:
             time,
             step_time,
             trained * step.samples / time if time else 0.0,
-            max(0.0, step_time - _computing(step, updates=self.loop.updates)),
+            max(0.0, step_time - max(_computing(one, updates=self.loop.updates) for one in each)),
             time + (job.total - rounds) * step_time if job.total else 0.0,
             (max(later) - min(later)) * len(later) / sum(later) if later else 0.0,
             opened,
