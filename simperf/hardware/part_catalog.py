@@ -241,7 +241,7 @@ def _inherit(values: dict[str, Any], toml: TomlFile, catalog: PartCatalog) -> di
     """Fill what a GPU's file leaves out from its architecture."""
     base = cast("ArchitecturePart", _refer("architecture", values["architecture"], toml, catalog))
     sources = dict(values["sources"])
-    for key in ("kernel_floor", "copy_engines", "l1", "threads", "lanes", "exchange"):
+    for key in ("kernel_floor", "copy_engines", "l1", "threads", "lanes", "exchange", "fp32_products"):
         if values[key] is None and getattr(base, key) is not None:
             values[key] = getattr(base, key)
             sources[key] = base.source(key)

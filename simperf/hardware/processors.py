@@ -61,6 +61,8 @@ class ArchitecturePart(Part):
     exchange : float or None
         An exchange of flags between two GPUs over NVLink: the shortest all-reduce of one kernel that writes into the
         peer's memory [s]. It takes the place of tables of NCCL's kernels (`simperf.collectives.nccl_kernels`).
+    fp32_products : str
+        In what frameworks compute products of fp32 tensors unless they are told otherwise: ``"fp32"`` or ``"tf32"``.
     """
 
     KIND: ClassVar[str] = "architecture"
@@ -75,6 +77,7 @@ class ArchitecturePart(Part):
     experts: Annotated[Mapping[str, float], InFile(ExpertConstants, {})] = field(default_factory=dict, hash=False)
     product: Annotated[Mapping[str, float], InFile(ProductConstants, {})] = field(default_factory=dict, hash=False)
     exchange: Duration | None = None
+    fp32_products: Annotated[str, InFile(Literal["fp32", "tf32"], "fp32")] = "fp32"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +115,8 @@ class GpuPart(Part):
         As in `ArchitecturePart`.
     lanes, attention, experts, exchange : int or None, Mapping[str, float], Mapping[str, float], float or None
         As in `ArchitecturePart`.
+    fp32_products : str
+        As in `ArchitecturePart`.
     block_share : float or None
         Part of a multiprocessor that one tile of a product holds: what is left runs other kernels [1]. Only
         measurements give it, as those below; None counts as all of it.
@@ -144,6 +149,7 @@ class GpuPart(Part):
     experts: Annotated[Mapping[str, float], InFile(ExpertConstants, {})] = field(default_factory=dict, hash=False)
     product: Annotated[Mapping[str, float], InFile(ProductConstants, {})] = field(default_factory=dict, hash=False)
     exchange: Duration | None = None
+    fp32_products: Annotated[str, InFile(Literal["fp32", "tf32"] | None, None)] = "fp32"
     block_share: Annotated[float | None, Measured] = None
     side_by_side: Annotated[float, Measured] = math.inf
     beside: Annotated[Mapping[str, float], Measured] = field(default_factory=dict, hash=False)

@@ -14,6 +14,7 @@ from simperf.report.sweeps import draw_front
 from simperf.report.terminal import to_text
 from simperf.study.planning.candidates import hours
 from simperf.study.planning.planner import Candidate, TrainingPlan
+from simperf.study.planning.precision import AUTO, precision_source
 from simperf.units import format_quantity
 
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ def format_plan(found: TrainingPlan, *, most: int = 20) -> str:
     from rich.text import Text
 
     request = found.request
-    asked = [f"{request.samples:.4g} samples of {request.model.name}, {request.precision}"]
+    asked = [f"{request.samples:.4g} samples of {request.model.name}"]
+    asked += [] if request.precision == AUTO else [request.precision]
     asked += [f"in {hours(request.deadline)}"] if request.deadline != float("inf") else []
     asked += [f"for {request.budget:.2f} USD"] if request.budget != float("inf") else []
     header, rows = found.rows()
@@ -48,6 +50,7 @@ def format_plan(found: TrainingPlan, *, most: int = 20) -> str:
     if len(rows) > most:
         parts.append(Text(f"{len(rows) - most} more were simulated: --all lists them", style="dim"))
     parts.append(Text("* Pareto-optimal in time and cost", style="dim"))
+    parts += [Text(line)] if (line := found.precision_line()) else []
     if any(one.time_interval for one in found.ranked):
         parts.append(Text(GROUPS, style="dim"))
     parts.append(Text("\n".join(found.interval_lines())))
@@ -84,6 +87,7 @@ def format_candidate(found: TrainingPlan, number: int, limits: str) -> str:
         f"cost      {one.cost:.2f} USD: {one.choice.nodes} x {price:.3f} USD/h x {one.time / 3600:.3f} h",
         f"price     {request.prices.sources[one.choice.instance]}",
         f"memory    {format_quantity(one.memory, 'B')} on each GPU",
+        f"precision {one.choice.precision} ({precision_source(request.precision)})",
     ]
     if request.failures:
         failures = one.time * one.choice.nodes / request.failures.node_mtbf

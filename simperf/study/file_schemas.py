@@ -53,7 +53,7 @@ def _plan() -> Schema:
     head = {
         "title": text,
         "model": {**text, "description": "a name of `simperf zoo list`, or a traced model's file"},
-        "precision": {"enum": list(TRAINING_PRECISIONS)},
+        "precision": {"enum": ["auto", *TRAINING_PRECISIONS]},
         "optimizer": text,
         "samples": {**number, "description": "in an epoch"},
         "epochs": number,

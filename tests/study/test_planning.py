@@ -92,9 +92,9 @@ def test_failures_cost_time(found):
     calm = make_request(changed(failures={"node_mtbf": "100000 h", "checkpoint": "1 GB/s"}))
     rough = make_request(changed(failures={"node_mtbf": "20 h", "checkpoint": "10 MB/s", "restart": "10 min"}))
     work = 36000.0
-    one, two = lifetime(calm, 4, work), lifetime(rough, 4, work)
+    one, two = lifetime(calm, 4, "fp32", work), lifetime(rough, 4, "fp32", work)
     assert work <= one.low <= one.time <= one.high < two.low < two.high
-    longer = lifetime(rough, 4, 100 * work)
+    longer = lifetime(rough, 4, "fp32", 100 * work)
     assert longer.time == pytest.approx(100 * two.time, rel=0.2)
     assert (longer.high - longer.low) / longer.time < (two.high - two.low) / two.time
     ranked = plan(rough, cache=False).ranked

@@ -14,6 +14,7 @@ from simperf.report.html.scaling import scaling_part
 from simperf.report.plans import draw_plan
 from simperf.results import Result
 from simperf.study.planning.candidates import hours
+from simperf.study.planning.precision import AUTO
 
 if TYPE_CHECKING:
     from simperf.study.planning.planner import TrainingPlan
@@ -76,7 +77,8 @@ def _question(found: TrainingPlan) -> str:
     request = found.request
     limits = [f"in {hours(request.deadline)}"] if request.deadline != float("inf") else []
     limits += [f"for {request.budget:.2f} USD"] if request.budget != float("inf") else []
-    asked = f"Which machines train {request.model.name} on {request.samples:.4g} samples, {request.precision}"
+    asked = f"Which machines train {request.model.name} on {request.samples:.4g} samples"
+    asked += "" if request.precision == AUTO else f", {request.precision}"
     return f"{asked}{', ' + ' and '.join(limits) if limits else ''}?"
 
 
@@ -92,7 +94,7 @@ def _lead(found: TrainingPlan, winner: Result | None) -> str:
     lines = [first.reason.capitalize() + "." if first.reason else ""]
     if first.time_interval:
         lines.append("90 % interval: {} to {}.".format(*(hours(end) for end in first.time_interval)))
-    lines += [f"{line}." for line in found.interval_lines()]
+    lines += [f"{line}." for line in (found.precision_line(), *found.interval_lines()) if line]
     lines += [f"Mostly limited by {first.limited_by}."] if first.limited_by else []
     lines += ["For the details below some steps of the winner were simulated once more."] if winner is not None else []
     return f'<p class="faint">{"<br>".join(escape(line) for line in lines if line)}</p>'

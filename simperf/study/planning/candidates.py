@@ -13,6 +13,7 @@ from simperf.cost import Roofline
 from simperf.errors import InputError
 from simperf.hardware import Catalog
 from simperf.hardware.processors import GpuPart
+from simperf.study.planning.precision import precision_of
 from simperf.study.planning.request import Request
 from simperf.study.preflight import MOST_POINTS
 from simperf.training.strategies import ONE_PROCESS, STRATEGIES, has_option
@@ -29,7 +30,8 @@ _LINKS = ("-jumbo", "")
 class Configuration:
     """One way to train: an instance, how many, how, and with which batch.
 
-    `batch` holds the samples a GPU, or of the whole step where the request is for a fixed one.
+    `batch` holds the samples a GPU, or of the whole step where the request is for a fixed one; `precision` is the
+    plan's, or what is assumed on its GPU.
     """
 
     instance: str
@@ -37,6 +39,7 @@ class Configuration:
     strategy: str
     batch: int
     gpus: int
+    precision: str
 
     @property
     def name(self) -> str:
@@ -81,7 +84,8 @@ def choices(request: Request) -> list[Configuration]:
         request.instances, request.nodes, request.strategies, request.batches
     ):
         gpus = nodes * len(request.catalog.machine(instance).gpus)
-        found.append(Configuration(instance, nodes, strategy, batch, gpus))
+        precision = precision_of(request.precision, gpu_of(request.catalog, instance))
+        found.append(Configuration(instance, nodes, strategy, batch, gpus, precision))
     return found
 
 
@@ -104,11 +108,11 @@ def bound_of(request: Request, choice: Configuration) -> CandidateBound:
         if value > limits[key]:
             return CandidateBound(math.inf, 0.0, f"{text}, more than the limit of {limits[key]:g}")
     part = gpu_of(request.catalog, choice.instance)
-    parts = request.model.memory(share, request.precision, optimizer=request.optimizer)
+    parts = request.model.memory(share, choice.precision, optimizer=request.optimizer)
     memory = parts["total"] + (parts["gradients"] if choice.gpus > 1 else 0.0)
     capacity = min(part.memory_capacity, limits["memory"])
     try:
-        step = _step_bound(request.model, part, share, request.precision, request.optimizer)
+        step = _step_bound(request.model, part, share, choice.precision, request.optimizer)
     except InputError as error:  # arithmetic that the GPU does not have
         return CandidateBound(math.inf, memory, error.problems[0].message.partition(";")[0])
     time = math.ceil(request.samples / whole) * step
@@ -208,7 +212,7 @@ def scenario_data(request: Request, choice: Configuration) -> Mapping[str, Any]:
     program: dict[str, Any] = {
         "use": "train",
         "model": request.use,
-        "precision": request.precision,
+        "precision": choice.precision,
         "strategy": choice.strategy,
         "steps": 3,
     }

@@ -33,14 +33,14 @@ class Lifetime:
     high: float
 
 
-def refuse_histories(request: Request, candidates: Iterable[tuple[int, float]], most: float) -> None:
+def refuse_histories(request: Request, candidates: Iterable[tuple[int, str, float]], most: float) -> None:
     """Refuse histories of more events than `most` in all, without ``plan.force``.
 
     Parameters
     ----------
     request : Request
-    candidates : iterable of (int, float)
-        Nodes, and the least time that the job trains [s].
+    candidates : iterable of (int, str, float)
+        Nodes, precision, and the least time that the job trains [s].
     most : float
         Events.
 
@@ -53,7 +53,8 @@ def refuse_histories(request: Request, candidates: Iterable[tuple[int, float]], 
     if said is None or request.force:
         return
     each = [
-        events_of_history(_played(request, said, nodes, work)[2] * nodes / said.node_mtbf) for nodes, work in candidates
+        events_of_history(_played(request, said, nodes, precision, work)[2] * nodes / said.node_mtbf)
+        for nodes, precision, work in candidates
     ]
     events = said.runs * math.fsum(each)
     if events > most:
@@ -65,9 +66,11 @@ def refuse_histories(request: Request, candidates: Iterable[tuple[int, float]], 
         raise InputError(request.toml.problem(key, message, value=said.runs if fewer else "", expected=expected))
 
 
-def _played(request: Request, said: PlanFailures, nodes: int, work: float) -> tuple[float, float, float]:
+def _played(
+    request: Request, said: PlanFailures, nodes: int, precision: str, work: float
+) -> tuple[float, float, float]:
     """Size of a checkpoint [B], the time between two of them [s], and the time of training that is played [s]."""
-    memory = request.model.memory(1, request.precision, optimizer=request.optimizer)
+    memory = request.model.memory(1, precision, optimizer=request.optimizer)
     size = memory["weights"] + memory["master"] + memory["optimizer"] + memory["buffers"]
     mtbf = said.node_mtbf / nodes
     pause = size / said.bandwidth
@@ -76,14 +79,14 @@ def _played(request: Request, said: PlanFailures, nodes: int, work: float) -> tu
     return size, interval, min(work, _CHECKPOINTS * interval)
 
 
-def lifetime(request: Request, nodes: int, work: float) -> Lifetime:
-    """Play a job of `work` [s] on `nodes` nodes through its failures, many times.
+def lifetime(request: Request, nodes: int, precision: str, work: float) -> Lifetime:
+    """Play a job of `work` [s] in `precision` on `nodes` nodes through its failures, many times.
 
     All candidates meet failures of the same streams. Checkpoints hold the weights and what the optimizer keeps.
     """
     said = request.failures
     assert said is not None
-    size, interval, played = _played(request, said, nodes, work)
+    size, interval, played = _played(request, said, nodes, precision, work)
     checkpoint = Checkpoint(min(interval, played), nbytes=size, bandwidth=said.bandwidth)
     cause = Cause("node", Exponential(said.node_mtbf), silent=False)
     job = FailingRun(

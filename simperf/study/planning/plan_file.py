@@ -27,6 +27,8 @@ class CandidateRow(JsonTable):
     gpus: Count
     strategy: str
     batch: Count
+    precision: Annotated[str, Field(description="that it trains in; empty in files that have the plan's, or fp32")] = ""
+    precision_source: Annotated[str, Field(description="given, or assumed and by what")] = ""
     time: Annotated[Number | None, Field(description="of the whole job [s]; null if it never ends")] = None
     time_interval: Annotated[Ends | None, Field(description="90 % [s]")] = None
     time_interval_apart: Annotated[

@@ -19,9 +19,18 @@ from simperf.outputs import DATA, PAGE, check_name, data_frame, drawn, html_tabl
 from simperf.run import MOST_EVENTS, run
 from simperf.scenario import Scenario, make_scenario
 from simperf.study.executors import check_engine
-from simperf.study.planning.candidates import CandidateBound, Configuration, bound_of, choices, hours, scenario_data
+from simperf.study.planning.candidates import (
+    CandidateBound,
+    Configuration,
+    bound_of,
+    choices,
+    gpu_of,
+    hours,
+    scenario_data,
+)
 from simperf.study.planning.lifetime import Lifetime, lifetime, refuse_histories
 from simperf.study.planning.plan_file import read_plan
+from simperf.study.planning.precision import AUTO
 from simperf.study.planning.ranked import Candidate, candidate_of, cells, finite, plain, ranked
 from simperf.study.planning.request import Request, load_request, make_request
 from simperf.study.planning.spread import candidate_spread
@@ -78,14 +87,28 @@ class TrainingPlan:
 
     def rows(self) -> tuple[list[str], list[list[str]]]:
         """Header and rows of the ranking, for people."""
-        header = ["#", "group", "candidate", "GPUs", "time", "cost", "samples/s", "memory/GPU", "busiest", "verdict"]
-        return header, [cells(one) for one in self.ranked]
+        assumed = self.request.precision == AUTO
+        header = ["#", "group", "candidate", "GPUs", *(["precision"] if assumed else []), "time", "cost"]
+        header += ["samples/s", "memory/GPU", "busiest", "verdict"]
+        return header, [cells(one, precision=assumed) for one in self.ranked]
 
     def interval_lines(self) -> list[str]:
         """What the intervals of the ranking are made of, and why candidates have none, a line each."""
         made = dict.fromkeys(f"{name}: {text}" for one in self.ranked for name, text in one.spread.sources.items())
         missing = dict.fromkeys(one.spread.why_not for one in self.ranked if one.spread.time is None)
         return [*(f"90 % intervals from {text}" for text in made), *(f"No 90 % interval: {text}" for text in missing)]
+
+    def precision_line(self) -> str:
+        """The precision that was assumed on each GPU; empty if the plan names one."""
+        if self.request.precision != AUTO:
+            return ""
+        gpus: dict[str, list[str]] = {}
+        for one in (*self.ranked, *self.pruned):
+            name = gpu_of(self.request.catalog, one.choice.instance).name
+            if name not in (names := gpus.setdefault(one.choice.precision, [])):
+                names.append(name)
+        told = "; ".join(f"{precision} on {', '.join(names)}" for precision, names in gpus.items())
+        return f"No precision is given. Assumed, as frameworks compute products of fp32 tensors: {told}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, in SI units, as the file has it (`simperf.study.planning.plan_file`)."""
@@ -161,7 +184,10 @@ class TrainingPlan:
                 for one in error.problems
             ]
             raise InputError(placed) from None
-        return cls(request, tuple(map(candidate_of, found.ranked)), tuple(map(candidate_of, found.pruned)))
+        ranking, others = (
+            tuple(candidate_of(row, request.precision) for row in rows) for rows in (found.ranked, found.pruned)
+        )
+        return cls(request, ranking, others)
 
     def __repr__(self) -> str:
         first = self.winner
@@ -205,7 +231,7 @@ def plan(
     pruned = [_pruned(request, choice, verdict) for choice, verdict in made if verdict.reason]
     _refuse_excess(request, [choice for choice, _ in kept])
     refuse_runs(len(kept), samples, force=request.force, key="plan.force")
-    refuse_histories(request, [(choice.nodes, verdict.time) for choice, verdict in kept], MOST_EVENTS)
+    refuse_histories(request, [(choice.nodes, choice.precision, verdict.time) for choice, verdict in kept], MOST_EVENTS)
     tasks = [_task(request, index, choice, samples) for index, (choice, _) in enumerate(kept)]
     rows = run_tasks(tasks, engine=engine, cache=cache, progress=progress, work=run_candidate, needs=(_RATE,))
     refuse_unused_in(rows)
@@ -266,7 +292,7 @@ def _candidate(request: Request, choice: Configuration, row: Mapping[str, Any]) 
     rate = metrics[_RATE]
     work = request.samples / rate
     price = request.prices.of(choice.instance) * choice.nodes / 3600
-    found = lifetime(request, choice.nodes, work) if request.failures else Lifetime(work, work, work)
+    found = lifetime(request, choice.nodes, choice.precision, work) if request.failures else Lifetime(work, work, work)
     drawn = row.get("intervals", {}).get(_RATE)
     spread = candidate_spread(
         metrics,

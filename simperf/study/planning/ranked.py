@@ -10,6 +10,7 @@ from typing import Any
 from simperf.study.pareto import pareto_front
 from simperf.study.planning.candidates import Configuration, gpu_of, hours
 from simperf.study.planning.plan_file import CandidateRow
+from simperf.study.planning.precision import AUTO, precision_source
 from simperf.study.planning.request import Request
 from simperf.study.planning.spread import CandidateSpread
 from simperf.units import format_quantity
@@ -136,8 +137,8 @@ def _same(request: Request, one: Candidate, other: Candidate) -> bool:
     return low <= last and first <= high and low * price <= last * beside and first * beside <= high * price
 
 
-def cells(one: Candidate) -> list[str]:
-    """Cells of a candidate's row of the ranking, for people."""
+def cells(one: Candidate, *, precision: bool = False) -> list[str]:
+    """Cells of a candidate's row of the ranking, for people; with its `precision`, if that was assumed."""
     time, cost = hours(one.time), f"{one.cost:.2f} USD"
     if one.time_interval and one.cost_interval:
         time += " [{} .. {}]".format(*(hours(end) for end in one.time_interval))
@@ -148,6 +149,7 @@ def cells(one: Candidate) -> list[str]:
         str(one.group or ""),
         one.choice.name,
         str(one.choice.gpus),
+        *([one.choice.precision] if precision else []),
         time,
         cost,
         f"{one.rate:.4g}",
@@ -167,6 +169,8 @@ def plain(one: Candidate, request: Request) -> dict[str, Any]:
         "gpus": choice.gpus,
         "strategy": choice.strategy,
         "batch": choice.batch,
+        "precision": choice.precision,
+        "precision_source": precision_source(request.precision),
         "time": finite(one.time),
         "time_interval": one.time_interval,
         "time_interval_apart": one.spread.apart,
@@ -187,11 +191,12 @@ def plain(one: Candidate, request: Request) -> dict[str, Any]:
     }
 
 
-def candidate_of(row: CandidateRow) -> Candidate:
-    """Inverse of `_plain`."""
+def candidate_of(row: CandidateRow, asked: str) -> Candidate:
+    """A candidate of a file's row, the inverse of `plain`; `asked` is the plan's precision."""
+    precision = row.precision or ("fp32" if asked == AUTO else asked)
     return Candidate(
         number=row.number,
-        choice=Configuration(row.instance, row.nodes, row.strategy, row.batch, row.gpus),
+        choice=Configuration(row.instance, row.nodes, row.strategy, row.batch, row.gpus, precision),
         time=math.inf if row.time is None else row.time,
         cost=math.inf if row.cost is None else row.cost,
         time_interval=row.time_interval,

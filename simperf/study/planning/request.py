@@ -12,6 +12,7 @@ from typing import Any
 from simperf.errors import InputError, Problem, UnknownNameError, nearest
 from simperf.files import TomlFile, read_toml, refuse_format, refuse_other
 from simperf.hardware import Catalog
+from simperf.study.planning.precision import AUTO
 from simperf.study.planning.prices import PriceList, read_prices
 from simperf.study.planning.reader import RequestTable
 from simperf.training.strategies import REPLICATED, STRATEGIES
@@ -79,7 +80,9 @@ class Request:
     model : TracedModel
     use : str
         Its name or file.
-    precision, optimizer : str
+    precision : str
+        ``"auto"``: what frameworks compute products in on each candidate's GPU (`precision_of`).
+    optimizer : str
     samples : float
         To be trained in all.
     deadline, budget : float
@@ -182,7 +185,7 @@ def _read(toml: TomlFile) -> Request:
     objective = head.choice("objective", _OBJECTIVES, "auto")
     if objective == "auto":
         objective = "cost" if deadline < math.inf else "time"
-    precision = head.choice("precision", tuple(TRAINING_PRECISIONS), "fp32")
+    precision = head.choice("precision", (AUTO, *TRAINING_PRECISIONS), AUTO)
     strategies = candidates.texts("strategies", ("ddp",))
     for name in strategies:
         if name in STRATEGIES and name not in REPLICATED:
