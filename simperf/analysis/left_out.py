@@ -195,7 +195,9 @@ def read_errors(question: str) -> tuple[LeftOutError, ...]:
 
 
 @lru_cache(maxsize=64)
-def spread_of_errors(question: str, group: str = "", *, without: str = "") -> SpreadOfErrors | None:
+def spread_of_errors(
+    question: str, group: str = "", *, without: str = "", without_gpus: frozenset[str] = frozenset()
+) -> SpreadOfErrors | None:
     """The spread of the errors of a question's figures; None where they are too few.
 
     Parameters
@@ -206,8 +208,11 @@ def spread_of_errors(question: str, group: str = "", *, without: str = "") -> Sp
         Figures of one group alone.
     without : str
         A family of which nothing is taken, such as the case that is predicted.
+    without_gpus : frozenset of str
+        GPUs of which nothing is taken: those of a prediction that may be a published case itself.
     """
-    return spread(question, [one for one in read_errors(question) if one.group == group and one.family != without])
+    errors = [one for one in read_errors(question) if one.group == group and one.gpu not in without_gpus]
+    return spread(question, [one for one in errors if one.family != without])
 
 
 def spread(question: str, errors: Collection[LeftOutError]) -> SpreadOfErrors | None:

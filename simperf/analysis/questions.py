@@ -108,10 +108,12 @@ def asked_by(program: str, parameters: Mapping[str, Any], *, gpus: int, changed:
     if changed:
         return RunQuestion(why_not=f"published figures were predicted by the catalogue, not with {changed}")
     if program == "all-reduce":
-        return _collective(parameters)
+        return _collective(parameters, int(parameters.get("gpus") or 0) or gpus)
     if program == "operations":
-        some = any(one.get("op") in _PRODUCTS for one in parameters.get("ops", ()))
-        return RunQuestion(KERNELS, KERNEL_GROUPS[0 if some else 1], ("time",))
+        products = {one.get("op") in _PRODUCTS for one in parameters.get("ops", ())}
+        if len(products) > 1:
+            return RunQuestion(why_not="published kernels are products or others, not both one after the other")
+        return RunQuestion(KERNELS, KERNEL_GROUPS[0 if products == {True} else 1], ("time",))
     if program == "training-step" and parameters.get("model"):
         return RunQuestion(ONE_GPU, ONE_GPU_GROUPS[1], ("time",))
     if program not in _TRAINING:
@@ -132,8 +134,10 @@ def asked_by(program: str, parameters: Mapping[str, Any], *, gpus: int, changed:
     return RunQuestion(PLANS, metrics=_OF_STEPS)
 
 
-def _collective(given: Mapping[str, Any]) -> RunQuestion:
-    """The question of an all-reduce: NCCL's, alone on its links."""
+def _collective(given: Mapping[str, Any], gpus: int) -> RunQuestion:
+    """The question of an all-reduce of so many GPUs: NCCL's, alone on its links."""
+    if gpus < 2:
+        return RunQuestion(why_not="published collectives are of two GPUs or more")
     algorithm = str(given.get("algorithm") or "nccl")
     if not algorithm.startswith("nccl"):
         return RunQuestion(why_not="published collectives are NCCL's, not those of idealised algorithms")

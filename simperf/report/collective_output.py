@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from simperf.collectives.bench import Row, best_rows
 from simperf.collectives.settings import NCCL
 from simperf.errors import InputError, Problem
+from simperf.hardware import GpuPart
 from simperf.json_format import json_text
 from simperf.report import collectives as tables
 from simperf.report.rows import rows_text
@@ -111,7 +112,7 @@ def show_collective(
     made, refusals = found.tables(payloads)
     header = _header(found, request)
     ranks = len(found.built.ranks)
-    say(_text(made, output, header=header, factor=sizes.factor, ranks=ranks, told=_like_published(found, request)))
+    say(_text(made, output, header=header, factor=sizes.factor, ranks=ranks, gpus=_like_published(found, request)))
     for line in refusals:
         note(f"left out: {line}")
     if output.plot is not None:
@@ -144,9 +145,9 @@ def _text(
     header: str,
     factor: float,
     ranks: int,
-    told: bool,
+    gpus: Collection[str],
 ) -> str:
-    """The tables in the form that is asked for; `told`: with what published collectives say of their times."""
+    """The tables in the form that is asked for; on `gpus` with what published collectives say of their times."""
     tuned = {name: rows for name, rows in made.items() if not rows[0].idealised}
     ideal = {name: rows for name, rows in made.items() if rows[0].idealised}
     winners = best_rows(ideal) if output.best and ideal else []
@@ -155,20 +156,23 @@ def _text(
     if output.nccl_json:
         return json_text(tables.nccl_document(rows, args=output.arguments, factor=factor, ngpus=ranks))
     if output.form == "json":
-        return json_text(tables.rows_document(rows, intervals=told))
+        return json_text(tables.rows_document(rows, gpus=gpus))
     if output.form == "csv":
         return tables.rows_csv(rows)
     texts = [tables.format_rows(table, title=title) for title, table in shown.items()]
-    if told:
-        texts += tables.interval_lines([row for table in shown.values() for row in table])
+    if gpus:
+        texts += tables.interval_lines([row for table in shown.values() for row in table], gpus)
     texts += [tables.format_winners(winners)] if winners else []
     return "\n".join([header, *texts])
 
 
-def _like_published(found: AlgorithmComparison, request: CollectiveRequest) -> bool:
-    """Whether published collectives are like these: of the catalogue's parts, with all ranks at a time, and alone."""
+def _like_published(found: AlgorithmComparison, request: CollectiveRequest) -> frozenset[str]:
+    """GPUs whose collectives are like published ones: of the catalogue's parts, all at a time, and alone."""
     disturbed = request.late or request.background or request.protocol
-    return found.choice.profile is None and not found.choice.topology and not disturbed
+    if found.choice.profile is not None or found.choice.topology or disturbed or len(found.built.ranks) < 2:
+        return frozenset()
+    parts = (found.built.machine.nodes[name].part for name in found.built.ranks)
+    return frozenset(part.name for part in parts if isinstance(part, GpuPart))
 
 
 def _header(found: AlgorithmComparison, request: CollectiveRequest) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from simperf.analysis.questions import COLLECTIVES, size_class
 from simperf.collectives.bench import Row, switch_points
 
 if TYPE_CHECKING:
+    from simperf.analysis.left_out import SpreadOfErrors
     from simperf.calibrate.measured_sizes import SizeRow
     from simperf.hardware import Topology
 
@@ -100,29 +101,39 @@ def _library_rows(rows: Sequence[Row], title: str) -> str:
     return "\n".join(lines)
 
 
-def row_interval(row: Row) -> tuple[float, float] | None:
-    """90 % interval of the time of one of NCCL's rows [s], by published collectives of its size; None of others."""
-    from simperf.analysis.left_out import spread_of_errors
+def row_interval(row: Row, gpus: Collection[str]) -> tuple[float, float] | None:
+    """90 % interval of the time of one of NCCL's rows [s], by published collectives of its size; None of others.
 
-    found = None if row.idealised else spread_of_errors(COLLECTIVES, size_class(row.nbytes))
+    Parameters
+    ----------
+    row : Row
+    gpus : collection of str
+        Of the machine: what was published of them is left out, as one of these figures may be the row itself.
+    """
+    found = None if row.idealised else _spread(size_class(row.nbytes), gpus)
     if found is None:
         return None
     low, high = found.factors()
     return low * row.time, high * row.time
 
 
-def interval_lines(rows: Sequence[Row]) -> list[str]:
-    """What published collectives say of how far NCCL's rows may be off, a comment a class of sizes."""
+def _spread(size: str, gpus: Collection[str]) -> SpreadOfErrors | None:
+    """The spread of the errors of published collectives of a class of sizes on other GPUs."""
     from simperf.analysis.left_out import spread_of_errors
 
+    return spread_of_errors(COLLECTIVES, size, without_gpus=frozenset(gpus))
+
+
+def interval_lines(rows: Sequence[Row], gpus: Collection[str]) -> list[str]:
+    """What published collectives of other GPUs say of how far NCCL's rows may be off, a comment a class of sizes."""
     lines = []
     for name in dict.fromkeys(size_class(row.nbytes) for row in rows if not row.idealised):
-        found = spread_of_errors(COLLECTIVES, name)
+        found = _spread(name, gpus)
         if found is not None:
             ends = "{:.2f} to {:.2f}".format(*found.factors())
             lines.append(
                 f"# 90 % interval, {name}: {ends} times the time, by errors of {found.figures} published figures of "
-                f"{found.families} families, each left out"
+                f"{found.families} families on other GPUs, each left out"
             )
     return lines
 
@@ -154,8 +165,8 @@ def rows_csv(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
-def rows_document(rows: Sequence[Row], *, intervals: bool = False) -> list[dict[str, Any]]:
-    """Rows as data for JSON, every quantity an SI number; NCCL's with the `intervals` of their times, if asked for."""
+def rows_document(rows: Sequence[Row], *, gpus: Collection[str] = ()) -> list[dict[str, Any]]:
+    """Rows as data for JSON, every quantity an SI number; NCCL's on `gpus`, if there are any, with their intervals."""
     return [
         {
             "algorithm": row.algorithm,
@@ -169,7 +180,7 @@ def rows_document(rows: Sequence[Row], *, intervals: bool = False) -> list[dict[
             "executor": row.method,
             "idealised": row.idealised,
             **({} if row.idealised else {"choice": row.choice, "channels": row.channels}),
-            **({"time_interval": row_interval(row)} if intervals and not row.idealised else {}),
+            **({"time_interval": row_interval(row, gpus)} if gpus and not row.idealised else {}),
         }
         for row in rows
     ]

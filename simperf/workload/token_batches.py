@@ -81,7 +81,8 @@ def token_batches(first: IntArray, second: IntArray, tokens: int, *, multiple: i
     """Batches of pairs in order, as fairseq and NVIDIA's Transformer make them: begin and end of each.
 
     A batch is closed by the pair with which its size times its longest sentence exceeds the limit. It keeps a multiple
-    of `multiple` pairs, if it has so many; the others begin the next one.
+    of `multiple` pairs, if it has so many; the others begin the next one, which is closed at once if they and the pair
+    exceed the limit too. No batch exceeds it.
 
     Parameters
     ----------
@@ -92,25 +93,52 @@ def token_batches(first: IntArray, second: IntArray, tokens: int, *, multiple: i
     multiple : int
         Of pairs in a batch [1].
 
+    Raises
+    ------
+    InputError
+        Lengths of unlike shape or below 1, a limit below the longest sentence, or a multiple below 1.
+
     Examples
     --------
     >>> lengths = np.array([2, 2, 2, 3, 3])
     >>> list(token_batches(lengths, lengths, 6, multiple=1))
     [(0, 3), (3, 5)]
     """
+    _refuse(first, second, tokens, multiple)
     longer = np.maximum(first, second)
     begin = 0
     longest = 0
     for pair, length in enumerate(longer.tolist()):
         longest = max(longest, length)
-        size = pair - begin
-        if size and (size + 1) * longest > tokens:
+        while (size := pair - begin) and (size + 1) * longest > tokens:
             kept = max(size // multiple * multiple, size % multiple)
             yield begin, begin + kept
             begin += kept
             longest = int(longer[begin : pair + 1].max())
     if begin < len(longer):
         yield begin, len(longer)
+
+
+def _refuse(first: IntArray, second: IntArray, tokens: int, multiple: int) -> None:
+    """Refuse what no batches can be made of.
+
+    Raises
+    ------
+    InputError
+        All that is wrong.
+    """
+    if first.shape != second.shape or first.ndim != 1 or (len(first) and min(first.min(), second.min()) < 1):
+        shapes = f"shapes {first.shape} and {second.shape}"
+        expected = "a length of 1 or more in each language for each pair"
+        raise InputError(Problem("batches cannot be made", key="lengths", value=shapes, expected=expected))
+    least = int(max(first.max(), second.max())) if len(first) else 1
+    problems = [
+        Problem("batches cannot be made", key=key, value=str(value), expected=f"{lowest} or more")
+        for key, value, lowest in (("tokens", tokens, least), ("multiple", multiple, 1))
+        if value < lowest
+    ]
+    if problems:
+        raise InputError(problems)
 
 
 def batch_spread(
@@ -133,7 +161,7 @@ def batch_spread(
     Raises
     ------
     InputError
-        A limit below the longest sentence.
+        A limit below the longest sentence, or a multiple below 1.
 
     Examples
     --------
@@ -141,10 +169,6 @@ def batch_spread(
     >>> 0.05 < batch_spread(few, 10_240) < batch_spread(few, 2_560) < 0.2
     True
     """
-    if tokens <= sentences.longest or multiple < 1:
-        key, least = ("tokens", sentences.longest + 1) if tokens <= sentences.longest else ("multiple", 1)
-        value = str(tokens if key == "tokens" else multiple)
-        raise InputError(Problem("batches cannot be made", key=key, value=value, expected=f"{least} or more"))
     first, second = sentences.draw(seed)
     order = np.lexsort((second, first))
     first, second = first[order], second[order]

@@ -2,6 +2,8 @@
 
 import pytest
 
+from simperf.analysis.left_out import read_errors, spread
+from simperf.analysis.questions import COLLECTIVES, size_class
 from simperf.collectives.bench import Row, measure
 from simperf.collectives.calls import Call
 from simperf.hardware import build_topology
@@ -73,15 +75,26 @@ def test_every_busy_link_of_a_wiring_is_drawn(kind, n):
 
 def test_rows_of_nccl_have_intervals_by_size_and_idealised_ones_have_none():
     rows = [row(algorithm="nccl", nbytes=size) for size in (1024, 2048, 1e9)]
-    lines = interval_lines(rows)
+    lines = interval_lines(rows, {"b200-sxm-180gb"})
     assert [line.partition(": ")[0] for line in lines] == [
         "# 90 % interval, 8 KiB and below",
         "# 90 % interval, 64 MiB and above",
     ]
-    assert interval_lines([row()]) == []
-    assert row_interval(row()) is None
-    low, high = row_interval(rows[0])
+    assert interval_lines([row()], {"b200-sxm-180gb"}) == []
+    assert row_interval(row(), {"b200-sxm-180gb"}) is None
+    low, high = row_interval(rows[0], {"b200-sxm-180gb"})
     assert low < rows[0].time < high
-    told, untold = rows_document(rows, intervals=True), rows_document(rows)
+    told, untold = rows_document(rows, gpus={"b200-sxm-180gb"}), rows_document(rows)
     assert told[0]["time_interval"] == (low, high)
     assert "time_interval" not in untold[0]
+
+
+def test_a_published_figure_is_not_in_its_own_interval():
+    """Of a machine whose collectives were published, only figures of other GPUs count."""
+    errors = [one for one in read_errors(COLLECTIVES) if one.group == size_class(1e9)]
+    others = [one for one in errors if one.gpu != "a100-sxm4-40gb"]
+    assert len(others) < len(errors)
+    (line,) = interval_lines([row(algorithm="nccl", nbytes=1e9)], {"a100-sxm4-40gb"})
+    assert f"errors of {len(others)} published figures" in line
+    low, high = row_interval(row(algorithm="nccl", nbytes=1e9), {"a100-sxm4-40gb"})
+    assert (low, high) == tuple(end * 1e-3 for end in spread(COLLECTIVES, others).factors())

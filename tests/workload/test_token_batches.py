@@ -2,12 +2,15 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from simperf.errors import InputError
 from simperf.scenario import load_scenario
 from simperf.workload.token_batches import Sentences, batch_spread, token_batches
 
 FEW = Sentences(pairs=20_000)
+TWO = np.array([2, 2])
 
 
 @pytest.mark.parametrize("multiple", [1, 8])
@@ -23,6 +26,20 @@ def test_every_pair_is_in_one_batch_and_no_batch_exceeds_the_limit(multiple):
         assert (end - begin) % multiple == 0 or end - begin < multiple or end == len(first)
         ends.append(end)
     assert ends[-1] == len(first)
+
+
+@given(
+    lengths=st.lists(st.tuples(st.integers(1, 60), st.integers(1, 60)), max_size=80),
+    tokens=st.integers(60, 400),
+    multiple=st.integers(1, 12),
+)
+def test_no_batch_of_any_order_exceeds_the_limit_and_none_is_empty(lengths, tokens, multiple):
+    first, second = np.array(lengths, dtype=np.int64).reshape(-1, 2).T
+    batches = list(token_batches(first, second, tokens, multiple=multiple))
+    assert [begin for begin, _ in batches] == [0, *(end for _, end in batches)][: len(batches)]
+    assert sum(end - begin for begin, end in batches) == len(lengths)
+    for begin, end in batches:
+        assert 0 < (end - begin) * max(first[begin:end].max(), second[begin:end].max()) <= tokens
 
 
 def test_sentences_of_one_length_make_equal_batches():
@@ -69,6 +86,10 @@ def test_measured_scenarios_have_the_spread_of_their_sampler(name, variant, toke
         (lambda: Sentences(spread=-1.0), "a spread of 0 or more is expected"),
         (lambda: batch_spread(FEW, 100), "batches cannot be made"),
         (lambda: batch_spread(FEW, 2560, multiple=0), "batches cannot be made"),
+        (lambda: list(token_batches(TWO, TWO, 0)), "(?s)tokens.*2 or more"),
+        (lambda: list(token_batches(TWO, TWO, 8, multiple=0)), "(?s)multiple.*1 or more"),
+        (lambda: list(token_batches(TWO, TWO - 2, 8)), "(?s)lengths.*1 or more"),
+        (lambda: list(token_batches(TWO, TWO[:1], 8)), "(?s)lengths.*each pair"),
     ],
 )
 def test_what_has_no_meaning_is_refused(make, match):
