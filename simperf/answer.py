@@ -1,4 +1,4 @@
-"""The number that answers a scenario's question: a metric, and which end of it is better."""
+"""The number that answers a scenario's question: a metric, which end of it is better, and what it is compared with."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-__all__ = ["TIME", "Answer", "Better", "better_of"]
+__all__ = ["PUBLISHED", "TIME", "Answer", "Better", "PublishedRuns", "better_of", "unpublished"]
 
 Better = Literal["higher", "lower"]
+PublishedRuns = Literal["training", "pass", "exchange", "kernels"]
 #: the total simulated time, which every result has
 TIME = "time"
 #: which end is better where the unit says it; a plain number may be a share that is gained or one that is lost
@@ -16,6 +17,25 @@ _BY_UNIT: Mapping[str, Better] = {
     **dict.fromkeys(("1/s", "B/s", "FLOP/s"), "higher"),
     **dict.fromkeys(("s", "B", "USD", "USD/h"), "lower"),
 }
+
+#: programs of whose runs figures are published, and what these are of; a parameter server trains, or only exchanges
+PUBLISHED: Mapping[str, PublishedRuns] = {
+    **dict.fromkeys(("train", "parameter-server", "servers-or-ring", "recommender"), "training"),
+    "training-step": "pass",
+    "all-reduce": "exchange",
+    "operations": "kernels",
+}
+
+
+def unpublished(program: str) -> str:
+    """Why runs of a program that is not in `PUBLISHED` have no interval.
+
+    Examples
+    --------
+    >>> unpublished("async-chain")
+    'no figures are published of runs like those of async-chain'
+    """
+    return f"no figures are published of runs like those of {program}"
 
 
 @dataclass(frozen=True, slots=True)

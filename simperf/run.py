@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from simperf.analysis.intervals import intervals_of
-from simperf.answer import TIME
+from simperf.answer import PUBLISHED, TIME, unpublished
 from simperf.engine.recorder import Recorder
 from simperf.engine.simulation import Simulation
 from simperf.errors import InputError, MachineError, Problem, ProgramError, SimperfError, UnknownNameError
@@ -20,11 +19,11 @@ from simperf.execution.session import Session
 from simperf.results import Ceiling, Metric, OperationUse, ResourceUse, Result
 from simperf.scenario.load import change_scenario, load_scenario, pick_variant
 from simperf.scenario.overrides import Changes
-from simperf.scenario.profile_use import ProfileUse, profile_uses, refuse_unused
 from simperf.scenario.settings import Scenario
 
 if TYPE_CHECKING:
     from simperf.hardware import ProfilePart
+    from simperf.scenario.profile_use import ProfileUse
 
 __all__ = ["Attempt", "run", "run_placed", "run_variants", "session_of", "settle_answers"]
 
@@ -138,7 +137,9 @@ def _play(
     with _patient():
         time = session.play(scenario.program.function(session, **scenario.parameters))
         result = collect(scenario, session, time)
-    if unused == "refuse":
+    if unused == "refuse" and result.unused:
+        from simperf.scenario.profile_use import refuse_unused
+
         refuse_unused([result.unused])
     return result
 
@@ -232,7 +233,11 @@ def run_variants(scenario: Scenario, *, record: bool = True) -> list[Attempt]:
         except SimperfError as error:
             attempts.append(Attempt(variant.name, variant, None, error))
     attempts = settle_answers(attempts)
-    refuse_unused(attempt.result.unused for attempt in attempts if attempt.result is not None)
+    found = [attempt.result.unused for attempt in attempts if attempt.result is not None]
+    if any(found):
+        from simperf.scenario.profile_use import refuse_unused
+
+        refuse_unused(found)
     return attempts
 
 
@@ -266,18 +271,10 @@ def collect(scenario: Scenario, session: Session, time: float) -> Result:
     simulation, recorder = session.simulation, session.simulation.recorder
     moved = simulation.network.moved
     modelled, not_modelled = _scope(session, moved=any(moved.values()))
-    uses = list(profile_uses(scenario, session))
+    uses = _profile_uses(scenario, session)
     told = [one.note for one in uses if one.note] + [str(one.refusal) for one in uses if one.refusal]
     told += [doubt for one in uses for doubt in one.doubts]
-    told_intervals = intervals_of(
-        scenario.program.name,
-        scenario.parameters,
-        {TIME: (time, "s"), **session.metrics},
-        gpus=len(scenario.machine.gpus) if scenario.machine is not None else 0,
-        case=scenario.case,
-        changed=_changed(scenario),
-    )
-    ends = told_intervals.ends
+    ends, interval_sources, no_interval = _intervals(scenario, {TIME: (time, "s"), **session.metrics})
     metrics = {}
     for name, (value, unit) in session.metrics.items():
         low, high = ends.get(name, (None, None))
@@ -319,9 +316,36 @@ def collect(scenario: Scenario, session: Session, time: float) -> Result:
         ceilings=_ceilings(session),
         notes=(*session.notes, *told),
         intervals=ends,
-        interval_sources=told_intervals.sources,
-        no_interval=told_intervals.why_not,
+        interval_sources=interval_sources,
+        no_interval=no_interval,
         unused={one.profile.name: one.refusal for one in uses if one.refusal},
+    )
+
+
+def _profile_uses(scenario: Scenario, session: Session) -> list[ProfileUse]:
+    if not scenario.profiles:
+        return []
+    from simperf.scenario.profile_use import profile_uses
+
+    return list(profile_uses(scenario, session))
+
+
+def _intervals(
+    scenario: Scenario, numbers: Mapping[str, tuple[float, str]]
+) -> tuple[Mapping[str, tuple[float, float]], Mapping[str, str], str]:
+    """Ends by metric, what they are made of, and why there are none."""
+    if scenario.program.name not in PUBLISHED:
+        return {}, {}, unpublished(scenario.program.name)
+    from simperf.analysis.intervals import intervals_of
+
+    gpus = len(scenario.machine.gpus) if scenario.machine is not None else 0
+    return intervals_of(
+        scenario.program.name,
+        scenario.parameters,
+        numbers,
+        gpus=gpus,
+        case=scenario.case,
+        changed=_changed(scenario),
     )
 
 

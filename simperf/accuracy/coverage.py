@@ -5,6 +5,11 @@ its GPU. It is scored by the interval score (T. Gneiting, A. E. Raftery, "Strict
 estimation", Journal of the American Statistical Association 102(477), 2007): its width, and 20 times what a figure
 outside lies beyond its end. Beside it stands one width for all figures of a question, as much above as below the
 prediction, made of the same errors.
+
+Figures of one family are missed alike, so that a binomial test of figures finds more than there is. The share that is
+held therefore has a range: of families (sources, GPUs) that are drawn anew, with replacement, each with all its figures
+(B. Efron, R. Tibshirani, *An Introduction to the Bootstrap*, 1993; clusters: A. C. Davison, D. V. Hinkley, *Bootstrap
+Methods and their Application*, 1997, section 3.8).
 """
 
 from __future__ import annotations
@@ -15,11 +20,19 @@ from dataclasses import dataclass
 from statistics import fmean, median
 from typing import Literal
 
-from simperf.analysis.left_out import COVERAGE, LeftOutError, spread
+import numpy as np
 
-__all__ = ["CoverageGrade", "binomial_test", "grade_intervals", "interval_score", "pooled"]
+from simperf.analysis.chance import COVERAGE
+from simperf.analysis.left_out import LeftOutError, spread
+from simperf.analysis.questions import SCALING
+
+__all__ = ["CoverageGrade", "binomial_test", "drawn_share", "grade_intervals", "interval_score", "pooled"]
 
 Label = Literal["family", "source", "gpu"]
+#: bootstrap samples, and the share of them between the ends of a range
+_DRAWS, _BETWEEN = 4000, 0.95
+#: an error that lies at an end is held [1]
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +52,8 @@ class CoverageGrade:
         Upper over lower end, median [1].
     score, constant : float
         Mean interval scores of these intervals, and of one width, as logarithms [1].
+    clusters : tuple of (int, int)
+        Figures that are held and figures, of each family, source or GPU that was left out.
     """
 
     question: str
@@ -49,6 +64,12 @@ class CoverageGrade:
     width: float
     score: float
     constant: float
+    clusters: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def share_range(self) -> tuple[float, float]:
+        """95 % range of `share`, where `clusters` are drawn anew [1]."""
+        return drawn_share(self.clusters)
 
     @property
     def share(self) -> float:
@@ -65,7 +86,8 @@ def grade_intervals(question: str, errors: Sequence[LeftOutError], *, by: Label 
     errors : sequence of LeftOutError
     by : {"family", "source", "gpu"}
     """
-    held, without, widths, scores, constants = 0, 0, list[float](), list[float](), list[float]()
+    without, widths, scores, constants = 0, list[float](), list[float](), list[float]()
+    clusters: dict[str, tuple[int, int]] = {}
     for label in dict.fromkeys(getattr(one, by) for one in errors):
         out = [one for one in errors if getattr(one, by) == label]
         families = {one.family for one in out}
@@ -78,12 +100,14 @@ def grade_intervals(question: str, errors: Sequence[LeftOutError], *, by: Label 
             if found is None:
                 without += 1
                 continue
-            low, high = (math.log(end) for end in found.factors(one.difficulty))
-            held += low <= one.error <= high
+            used = math.exp(-one.difficulty) if question == SCALING else 0.0  # as a run's interval has it
+            low, high = (math.log(end) for end in found.factors(one.difficulty, used=used))
+            held, points = clusters.get(label, (0, 0))
+            clusters[label] = held + (low - _ROUNDING <= one.error <= high + _ROUNDING), points + 1
             widths.append(math.exp(high - low))
             scores.append(interval_score(low, high, one.error))
             constants.append(interval_score(-half, half, one.error))
-    points = len(scores)
+    points, held = len(scores), sum(count for count, _ in clusters.values())
     mean = fmean(scores) if scores else math.nan
     return CoverageGrade(
         question,
@@ -94,6 +118,7 @@ def grade_intervals(question: str, errors: Sequence[LeftOutError], *, by: Label 
         median(widths) if widths else math.nan,
         mean,
         fmean(constants) if constants else math.nan,
+        tuple(clusters.values()),
     )
 
 
@@ -114,6 +139,7 @@ def pooled(grades: Sequence[CoverageGrade]) -> CoverageGrade:
         mean([one.width for one in told]),
         mean([one.score for one in told]),
         mean([one.constant for one in told]),
+        tuple(cluster for one in grades for cluster in one.clusters),
     )
 
 
@@ -127,6 +153,27 @@ def interval_score(low: float, high: float, value: float) -> float:
     """
     beyond = max(0.0, low - value) + max(0.0, value - high)
     return high - low + 2.0 / (1.0 - COVERAGE) * beyond
+
+
+def drawn_share(clusters: Sequence[tuple[int, int]]) -> tuple[float, float]:
+    """95 % range of the share that is held, where clusters are drawn anew, each with all its figures [1].
+
+    Parameters
+    ----------
+    clusters : sequence of (int, int)
+        Figures that are held, and figures.
+
+    Examples
+    --------
+    >>> drawn_share([(9, 10)] * 7), drawn_share([(0, 10), (10, 10)])
+    ((0.9, 0.9), (0.0, 1.0))
+    """
+    if not clusters:
+        return math.nan, math.nan
+    held, points = np.array(clusters, dtype=np.float64).T
+    drawn = np.random.default_rng(0).integers(len(clusters), size=(_DRAWS, len(clusters)))
+    low, high = np.quantile(held[drawn].sum(1) / points[drawn].sum(1), [(1 - _BETWEEN) / 2, (1 + _BETWEEN) / 2])
+    return float(low), float(high)
 
 
 def binomial_test(held: int, points: int, share: float = COVERAGE) -> float:

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from simperf.accuracy.kernel_figures import KernelFigures
 from simperf.accuracy.questions import COLLECTIVES, KERNELS, LARGE_MEMORY, LARGE_TIME, ONE_GPU, QUESTIONS, SCALING
 from simperf.accuracy.single_steps import STEPS_TITLE
-from simperf.accuracy.summary import LARGE, SMALL
 from simperf.accuracy.timed_passes import PASSES_TITLE
 from simperf.accuracy.validation import ValidationRow
+from simperf.analysis.questions import SIZE_CLASSES, size_class
 
 __all__ = [
     "PASSES",
@@ -205,14 +205,9 @@ def summarize_choices(rows: Iterable[ValidationRow]) -> list[ChoiceLine]:
 def _errors(rows: Sequence[ValidationRow], keys: Iterable[str] = ()) -> _Errors:
     return _Errors(
         np.array([row.error for row in rows]),
-        np.array([-1.0 if _of_time(row) else 1.0 for row in rows]),
+        np.array([-1.0 if row.is_time else 1.0 for row in rows]),
         {key: np.array([row.error_of(getattr(row, key)) for row in rows]) for key in keys},
     )
-
-
-def _of_time(row: ValidationRow) -> bool:
-    """Whether less of the quantity is faster."""
-    return row.unit == "s" or row.quantity.removeprefix("metrics.").startswith("time")
 
 
 def _sorts(question: str, rows: Sequence[ValidationRow]) -> tuple[OverviewLine, ...]:
@@ -232,12 +227,8 @@ def _sizes(question: str, rows: Sequence[ValidationRow]) -> tuple[OverviewLine, 
     """Collectives of small, middle and large payloads apart, where they have one payload."""
     if question != COLLECTIVES:
         return ()
-    sizes = [(row.nbytes, row) for row in rows if not math.isnan(row.nbytes)]
-    groups = {
-        "8 KiB and below": [row for nbytes, row in sizes if nbytes <= SMALL],
-        "between": [row for nbytes, row in sizes if SMALL < nbytes < LARGE],
-        "64 MiB and above": [row for nbytes, row in sizes if nbytes >= LARGE],
-    }
+    sizes = [(size_class(row.nbytes), row) for row in rows if not math.isnan(row.nbytes)]
+    groups = {name: [row for size, row in sizes if size == name] for name in SIZE_CLASSES}
     return tuple(_errors(own).line(name) for name, own in groups.items() if own)
 
 

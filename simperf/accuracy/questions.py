@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from simperf.accuracy.baselines import ScalingBaselines, gradient_bytes
-from simperf.analysis.questions import COLLECTIVES, KERNELS, LARGE, ONE_GPU, SCALING
+from simperf.analysis.questions import COLLECTIVES, KERNELS, LARGE, ONE_GPU, SCALING, runs_of
 from simperf.results import Result
 from simperf.scenario import Scenario
 
@@ -26,13 +26,9 @@ LARGE_MEMORY = "Memory of large models"
 #: in the order in which they are told
 QUESTIONS = (ONE_GPU, SCALING, COLLECTIVES, KERNELS, LARGE_TIME, LARGE_MEMORY)
 
-#: programs that train on several GPUs, and those that only exchange bytes
-_TRAINING = ("train", "servers-or-ring", "recommender")
-_EXCHANGES = ("all-reduce", "parameter-server")
-
 
 def question_of(scenario: Scenario, scaling: ScalingBaselines | None) -> str:
-    """The question that the figures of a scenario answer, by its program.
+    """The question that the figures of a scenario answer, by what its runs are (`simperf.analysis.questions.runs_of`).
 
     Parameters
     ----------
@@ -46,12 +42,10 @@ def question_of(scenario: Scenario, scaling: ScalingBaselines | None) -> str:
     >>> question_of(load_scenario("measured/optcast-ring"), None)
     'Collectives by size'
     """
-    program = scenario.program.name
-    if program == "operations":
-        return KERNELS
-    if scaling is not None or program in _TRAINING or scenario.parameters.get("alone"):
+    runs = runs_of(scenario.program.name, scenario.parameters)
+    if scaling is not None or runs == "training":
         return SCALING
-    return COLLECTIVES if program in _EXCHANGES else ONE_GPU
+    return {"kernels": KERNELS, "exchange": COLLECTIVES}.get(runs, ONE_GPU)
 
 
 def payload_of(scenario: Scenario, result: Result) -> float:

@@ -100,8 +100,7 @@ class ScalingPoint:
         return self.speed.samples / (self.workers * self.speed.alone)
 
     def _efficiency(self, value: float) -> float:
-        slower = self.row.unit == "s" or self.row.quantity.removeprefix("metrics.").startswith("time")
-        return self.row.linear / value if slower else value / self.row.linear
+        return self.row.linear / value if self.row.is_time else value / self.row.linear
 
 
 @dataclass(frozen=True, slots=True)

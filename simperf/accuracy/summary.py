@@ -8,12 +8,9 @@ from dataclasses import dataclass
 from statistics import median
 
 from simperf.accuracy.validation import ValidationRow
+from simperf.analysis.questions import SIZE_CLASSES, size_class
 
-__all__ = ["LARGE", "SMALL", "FigureSummary", "SizeSummary", "summarize_figures", "summarize_sizes"]
-
-#: payloads at which bandwidth, and latency, make the time [B]
-LARGE = 1 << 26
-SMALL = 1 << 13
+__all__ = ["FigureSummary", "SizeSummary", "summarize_figures", "summarize_sizes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +71,9 @@ def summarize_sizes(rows: Sequence[ValidationRow]) -> list[SizeSummary]:
     """Both ends of each table, by the payloads of its rows."""
     found = []
     for title in dict.fromkeys(row.title for row in rows):
-        own = [(row.nbytes, row) for row in rows if row.title == title]
-        large = [row.error for nbytes, row in own if nbytes >= LARGE]
-        small = [row.predicted / row.low for nbytes, row in own if nbytes <= SMALL]
+        own = [(size_class(row.nbytes), row) for row in rows if row.title == title]
+        large = [row.error for size, row in own if size == SIZE_CLASSES[-1]]
+        small = [row.predicted / row.low for size, row in own if size == SIZE_CLASSES[0]]
         errors = [row.error for _, row in own]
         found.append(
             SizeSummary(

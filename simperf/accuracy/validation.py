@@ -88,6 +88,17 @@ class ValidationRow:
         """
         return self.error_of(self.predicted)
 
+    @property
+    def is_time(self) -> bool:
+        """Whether the quantity is a time, or a ratio of times: less of it is faster.
+
+        Examples
+        --------
+        >>> ValidationRow("t", "v", "metrics.time ratio", "1", 2.0, 2.0, 1.5).is_time
+        True
+        """
+        return self.unit == "s" or self.quantity.removeprefix("metrics.").startswith("time")
+
     def error_of(self, value: float) -> float:
         """Signed relative error of another value for the same figure, such as a baseline; NaN of NaN."""
         if math.isnan(value):

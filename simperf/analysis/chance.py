@@ -13,7 +13,7 @@ from simperf.results import Result
 
 __all__ = ["COVERAGE", "NORMAL", "Duel", "beats", "distinguishable", "drawn_interval", "interval"]
 
-#: share of the draws that an interval holds [1]
+#: share of the draws, or of new figures, that an interval holds [1]
 COVERAGE = 0.9
 #: what reaches as far to either side of a normal distribution's middle, over its standard deviation [1]
 NORMAL = 1.645

@@ -37,6 +37,8 @@ def intervals_of(
 ) -> RunIntervals:
     """The intervals of a run, from figures of runs like it; a published case has no part in its own.
 
+    No efficiency and no utilisation reaches above 1, nor do times and rates beyond where it is 1.
+
     Parameters
     ----------
     program : str
@@ -64,15 +66,16 @@ def intervals_of(
     found = spread_of_errors(asked.question, asked.group, without=case)
     if found is None:
         return RunIntervals({}, {}, "too few figures are published of runs like it")
-    slow = found.factors(_difficulty(asked, parameters, numbers))
+    shares = [value for name in asked.metrics if name in numbers for value, unit in (numbers[name],) if unit == "1"]
+    slow = found.factors(_difficulty(asked, parameters, numbers), used=max(shares, default=0.0))
     ends = {}
     for name in asked.metrics:
         if name in numbers:
             value, unit = numbers[name]
             ends[name] = (value * slow[0], value * slow[1]) if unit == "s" else (value / slow[1], value / slow[0])
     about = f"{asked.question[0].lower()}{asked.question[1:]}" + (f", {asked.group}" if asked.group else "")
-    told = f"errors of {found.figures:,} figures of {found.families} families, each left out ({about})"
-    return RunIntervals(ends, {FIGURES: f"{told}: constants, spread of runs and what the model misses"})
+    made_of = "constants, spread of runs and what the model misses"
+    return RunIntervals(ends, {FIGURES: f"{found.origin} ({about}): {made_of}"})
 
 
 def _difficulty(asked: RunQuestion, given: Mapping[str, Any], numbers: Mapping[str, tuple[float, str]]) -> float:

@@ -30,12 +30,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from simperf.analysis.chance import COVERAGE
 from simperf.analysis.questions import COLLECTIVES, KERNELS, LARGE, ONE_GPU, PLANS, SCALING
 
 __all__ = [
     "BASES",
     "COLUMNS",
-    "COVERAGE",
     "DATA",
     "FILES",
     "SKEWED",
@@ -51,8 +51,6 @@ __all__ = [
 
 #: questions whose runs take longer than predicted far more often than they take less
 SKEWED = (SCALING, COLLECTIVES, LARGE)
-#: share of new figures that an interval holds [1]
-COVERAGE = 0.9
 #: the outer quantiles that are tried, as the share between them [1]
 _LEVELS = tuple(0.8 + 0.005 * step for step in range(40))
 #: families, and figures, that are too few to say something of a new one
@@ -121,17 +119,40 @@ class SpreadOfErrors:
     families: int
     sources: int
 
-    def factors(self, difficulty: float = 0.0) -> tuple[float, float]:
-        """What the predicted time is multiplied by at both ends of the interval of the measured one [1].
+    @property
+    def origin(self) -> str:
+        """What it was taken from, in words.
 
         Examples
         --------
+        >>> SpreadOfErrors(-0.1, 0.2, 0.1, 1040, 8, 3).origin
+        'errors of 1,040 published figures of 8 families, each left out, from 3 sources'
+        """
+        where = f"{self.sources} sources" if self.sources > 1 else "one source alone"
+        return f"errors of {self.figures:,} published figures of {self.families} families, each left out, from {where}"
+
+    def factors(self, difficulty: float = 0.0, *, used: float = 0.0) -> tuple[float, float]:
+        """What the predicted time is multiplied by at both ends of the interval of the measured one [1].
+
+        Parameters
+        ----------
+        difficulty : float
+            Of the prediction [1].
+        used : float
+            Share of what can be reached that is predicted, such as an efficiency [1]: no time is shorter than this
+            share of the predicted one. A share above 1 sets no bound but the prediction itself.
+
+        Examples
+        --------
+        >>> SpreadOfErrors(-0.1, 0.2, 0.1, 40, 8, 3).factors(used=0.99)[0]
+        0.99
         >>> spread = SpreadOfErrors(-0.1, 0.2, 0.1, 40, 8, 3)
         >>> [round(end, 3) for end in spread.factors()], [round(end, 3) for end in spread.factors(0.1)]
         ([0.905, 1.221], [0.819, 1.492])
         """
         scale = _scale(self.base, difficulty)
-        return math.exp(self.low * scale), math.exp(self.high * scale)
+        low = max(math.exp(self.low * scale), min(used, 1.0))
+        return low, max(low, math.exp(self.high * scale))
 
 
 def _scale(base: float, difficulty: float) -> float:
@@ -207,12 +228,13 @@ def spread_of_errors(
     group : str
         Figures of one group alone.
     without : str
-        A family of which nothing is taken, such as the case that is predicted.
+        A published case of which nothing is taken, such as the one that is predicted: the families of this name, and
+        those whose names begin with it (``"roof-elementwise-l4"`` of ``"roof-elementwise-l4 l4"``).
     without_gpus : frozenset of str
         GPUs of which nothing is taken: those of a prediction that may be a published case itself.
     """
-    errors = [one for one in read_errors(question) if one.group == group and one.gpu not in without_gpus]
-    return spread(question, [one for one in errors if one.family != without])
+    own = [one for one in read_errors(question) if one.group == group and one.gpu not in without_gpus]
+    return spread(question, [one for one in own if not (without and f"{one.family} ".startswith(f"{without} "))])
 
 
 def spread(question: str, errors: Collection[LeftOutError]) -> SpreadOfErrors | None:

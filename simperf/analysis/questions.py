@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
+
+from simperf.answer import PUBLISHED, PublishedRuns, unpublished
 
 __all__ = [
     "COLLECTIVES",
@@ -19,6 +21,7 @@ __all__ = [
     "STEP_METRICS",
     "RunQuestion",
     "asked_by",
+    "runs_of",
     "size_class",
 ]
 
@@ -41,8 +44,6 @@ _PRODUCTS = frozenset(
     ("matmul", "bmm", "linear", "conv2d", "attention", "latent_attention", "moe", "block_scaled_matmul")
 )
 
-#: programs whose runs have published figures of training
-_TRAINING = ("train", "parameter-server", "servers-or-ring", "recommender")
 #: metrics of a run of training that a figure was published of; all are as far off as the time of a step
 STEP_METRICS = ("samples per second", "time per step", "time per epoch")
 _OF_STEPS = ("time", *STEP_METRICS)
@@ -85,6 +86,29 @@ def size_class(nbytes: float) -> str:
     return SIZE_CLASSES[0 if nbytes <= _SMALL else 1 if nbytes < _BIG else 2]
 
 
+def runs_of(program: str, parameters: Mapping[str, Any]) -> PublishedRuns | Literal[""]:
+    """What published figures of runs like it are of; empty where there are none.
+
+    A parameter server trains if it was given a model or the speed of one GPU, and else exchanges bytes alone.
+
+    Parameters
+    ----------
+    program : str
+    parameters : mapping
+        Of the program.
+
+    Examples
+    --------
+    >>> runs_of("parameter-server", {"alone": 40.0}), runs_of("parameter-server", {}), runs_of("streams", {})
+    ('training', 'exchange', '')
+    """
+    if program == "parameter-server" and not (parameters.get("alone") or parameters.get("model")):
+        return "exchange"
+    if program == "training-step" and not parameters.get("model"):
+        return ""
+    return PUBLISHED.get(program, "")
+
+
 def asked_by(program: str, parameters: Mapping[str, Any], *, gpus: int, changed: str = "") -> RunQuestion:
     """The question that a run answers, by its program and what it was given.
 
@@ -105,19 +129,20 @@ def asked_by(program: str, parameters: Mapping[str, Any], *, gpus: int, changed:
     >>> asked_by("async-chain", {}, gpus=1).why_not
     'no figures are published of runs like those of async-chain'
     """
+    runs = runs_of(program, parameters)
+    if not runs:
+        return RunQuestion(why_not=unpublished(program))
     if changed:
         return RunQuestion(why_not=f"published figures were predicted by the catalogue, not with {changed}")
-    if program == "all-reduce":
-        return _collective(parameters, int(parameters.get("gpus") or 0) or gpus)
-    if program == "operations":
+    if runs == "exchange":
+        return _collective(program, parameters, int(parameters.get("gpus") or 0) or gpus)
+    if runs == "kernels":
         products = {one.get("op") in _PRODUCTS for one in parameters.get("ops", ())}
         if len(products) > 1:
             return RunQuestion(why_not="published kernels are products or others, not both one after the other")
         return RunQuestion(KERNELS, KERNEL_GROUPS[0 if products == {True} else 1], ("time",))
-    if program == "training-step" and parameters.get("model"):
+    if runs == "pass":
         return RunQuestion(ONE_GPU, ONE_GPU_GROUPS[1], ("time",))
-    if program not in _TRAINING:
-        return RunQuestion(why_not=f"no figures are published of runs like those of {program}")
     if parameters.get("failures"):
         return RunQuestion(why_not="published steps are of runs without failures")
     number = int(parameters.get("gpus") or 0) or gpus
@@ -134,8 +159,10 @@ def asked_by(program: str, parameters: Mapping[str, Any], *, gpus: int, changed:
     return RunQuestion(PLANS, metrics=_OF_STEPS)
 
 
-def _collective(given: Mapping[str, Any], gpus: int) -> RunQuestion:
-    """The question of an all-reduce of so many GPUs: NCCL's, alone on its links."""
+def _collective(program: str, given: Mapping[str, Any], gpus: int) -> RunQuestion:
+    """The question of an exchange of bytes by so many GPUs: of an all-reduce by NCCL, alone on its links."""
+    if program != "all-reduce":
+        return RunQuestion(why_not="published collectives are NCCL's, not exchanges with parameter servers")
     if gpus < 2:
         return RunQuestion(why_not="published collectives are of two GPUs or more")
     algorithm = str(given.get("algorithm") or "nccl")

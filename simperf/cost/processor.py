@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
 from simperf.cost.cores import (
     ConvConstants,
@@ -22,7 +23,9 @@ from simperf.cost.cores import (
 )
 from simperf.workload.op import Op
 from simperf.workload.precision import element_size
-from simperf.workload.step import TrainingStep
+
+if TYPE_CHECKING:
+    from simperf.workload.step import TrainingStep
 
 __all__ = [
     "COLD",

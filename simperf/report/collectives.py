@@ -131,10 +131,7 @@ def interval_lines(rows: Sequence[Row], gpus: Collection[str]) -> list[str]:
         found = _spread(name, gpus)
         if found is not None:
             ends = "{:.2f} to {:.2f}".format(*found.factors())
-            lines.append(
-                f"# 90 % interval, {name}: {ends} times the time, by errors of {found.figures} published figures of "
-                f"{found.families} families on other GPUs, each left out"
-            )
+            lines.append(f"# 90 % interval, {name}: {ends} times the time, by {found.origin}, of other GPUs")
     return lines
 
 

@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from simperf.accuracy.coverage import binomial_test, grade_intervals, interval_score, pooled
+from simperf.accuracy.coverage import binomial_test, drawn_share, grade_intervals, interval_score, pooled
 from simperf.analysis.left_out import LeftOutError
-from simperf.analysis.questions import COLLECTIVES, KERNELS
+from simperf.analysis.questions import COLLECTIVES, KERNELS, SCALING
 
 
 def figure(error, family, *, source="s", gpu="g", group=""):
@@ -19,6 +19,35 @@ def test_the_exact_test_adds_up_what_is_as_unlikely():
     assert binomial_test(45, 50) > 0.9
     assert binomial_test(61, 101) < 1e-12
     assert math.isnan(binomial_test(0, 0))
+
+
+def test_families_that_are_drawn_anew_scatter_as_so_many_figures_do_where_each_has_one():
+    low, high = drawn_share([(1, 1)] * 900 + [(0, 1)] * 100)
+    deviation = math.sqrt(0.9 * 0.1 / 1000)
+    assert (0.9 - low, high - 0.9) == (pytest.approx(1.96 * deviation, rel=0.1),) * 2
+
+
+def test_families_that_are_held_as_a_whole_say_less_than_their_figures():
+    low, high = drawn_share([(50, 50)] * 18 + [(0, 50)] * 2)
+    assert binomial_test(900, 1000) == pytest.approx(1.0)
+    assert high - low == pytest.approx(2 * 1.96 * math.sqrt(0.9 * 0.1 / 20), rel=0.15)
+    assert drawn_share([(9, 10)] * 5) == (0.9, 0.9)  # families that are alike leave no doubt
+    assert all(map(math.isnan, drawn_share([])))
+
+
+def test_figures_of_a_grade_are_counted_by_what_was_left_out():
+    rows = [figure(0.01 * (index % 9 - 4), f"f{index % 10}", source="ab"[index % 2]) for index in range(100)]
+    found = grade_intervals(KERNELS, rows)
+    assert sorted(count for _, count in found.clusters) == [10] * 10
+    assert sum(held for held, _ in found.clusters) == found.held
+    assert found.share_range[0] <= found.share <= found.share_range[1]
+    assert len(grade_intervals(KERNELS, rows, by="source").clusters) == 2
+    assert pooled([found, found]).clusters == found.clusters * 2
+
+
+def test_a_figure_beyond_linear_scaling_is_outside_as_in_the_interval_of_its_run():
+    rows = [figure(0.02 * (index % 9 - 4), f"f{index % 10}") for index in range(100)]  # of runs that lose nothing
+    assert grade_intervals(SCALING, rows).held == sum(one.error > -1e-9 for one in rows)
 
 
 def test_the_score_is_the_width_and_twenty_times_what_lies_beyond():

@@ -86,7 +86,7 @@ def test_collectives_are_split_by_payload():
     (one,) = summarize_questions([*rows, replace(rows[0], nbytes=math.nan)])
     assert [(part.name, part.points) for part in one.parts] == [
         ("8 KiB and below", 1),
-        ("between", 1),
+        ("8 KiB to 64 MiB", 1),
         ("64 MiB and above", 1),
     ]
 

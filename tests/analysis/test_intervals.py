@@ -55,9 +55,27 @@ def test_a_run_answers_one_question_or_says_why_it_answers_none(program, given, 
 def test_a_time_and_a_rate_are_missed_by_the_same_factor():
     numbers = {"time per step": (0.5, "s"), "samples per second": (64.0, "1/s")}
     ends = intervals_of("train", {"alone": 40.0}, numbers, gpus=2).ends
-    low, high = spread_of_errors(SCALING).factors()
+    low, high = spread_of_errors(SCALING).factors()  # without an efficiency nothing bounds them
     assert ends["time per step"] == pytest.approx((0.5 * low, 0.5 * high))
     assert ends["samples per second"] == pytest.approx((64 / high, 64 / low))
+
+
+@pytest.mark.parametrize("share", [0.2, 0.9, 0.99, 1.0, 1.02])
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ({"alone": 40.0}, "scaling efficiency"),
+        ({"model": object(), "strategy": "model-parallel"}, "model FLOP utilisation"),
+        ({"model": object(), "strategy": "model-parallel"}, "hardware FLOP utilisation"),
+    ],
+)
+def test_no_efficiency_and_no_utilisation_reaches_above_one(given, name, share):
+    numbers = {"time per step": (2.0, "s"), "samples per second": (64.0, "1/s"), name: (share, "1")}
+    ends = intervals_of("train", given, numbers, gpus=8).ends
+    assert ends[name][0] < share <= ends[name][1] <= max(1.0, share)
+    # time and rates end where the share does: all three are one speed
+    assert ends["samples per second"][1] / 64 == pytest.approx(ends[name][1] / share)
+    assert 2 / ends["time per step"][0] == pytest.approx(ends[name][1] / share)
 
 
 def test_what_hardly_communicates_has_a_narrow_interval_and_what_is_dominated_by_it_a_wide_one():

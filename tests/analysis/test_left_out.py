@@ -43,6 +43,14 @@ def test_ends_are_the_outer_twentieths_of_errors_that_families_do_not_share():
     assert (found.figures, found.families, found.sources) == (1000, 20, 5)
 
 
+def test_no_time_is_shorter_than_the_share_of_what_can_be_reached():
+    found = spread(KERNELS, figures([value / 1000 for value in range(1, 1001)]))
+    low, high = found.factors()
+    assert found.factors(used=0.1) == (low, high)
+    assert found.factors(used=0.7) == (0.7, high)
+    assert found.factors(used=1.3) == (1.0, high)
+
+
 def test_where_bias_is_not_shared_both_ends_are_as_far_away():
     found = spread(KERNELS, figures([value / 1000 for value in range(1, 1001)]))
     assert found.high == -found.low == pytest.approx(0.9, abs=0.01)
@@ -129,3 +137,40 @@ def test_families_that_are_too_unlike_have_no_interval():
         for step in range(4)
     ]
     assert spread(SCALING, errors) is None
+
+
+#: a question, and a published case of it as scenarios name it
+CASES = (
+    (ONE_GPU, "lambda-a100sxm480gb-fp32"),
+    (ONE_GPU, "neusight-e2e-l4"),
+    (SCALING, "ddp-dgx1-resnet50"),
+    (PLANS, "ddp-dgx1-resnet50"),
+    (COLLECTIVES, "nccl-a100x8-allreduce-superbench"),
+    (KERNELS, "roof-elementwise-l4"),
+    (LARGE, "internevo"),
+)
+
+
+@pytest.mark.parametrize(("question", "case"), CASES)
+def test_a_published_case_has_no_part_in_its_own_interval(question, case):
+    errors = read_errors(question)
+    own = [one for one in errors if one.family.split(" ")[0] == case]
+    assert own
+    for group in {one.group for one in own}:
+        rest = [one for one in errors if one.group == group and one not in own]
+        assert spread_of_errors(question, group, without=case) == spread(question, rest)
+        assert spread_of_errors(question, group, without=case).figures < spread_of_errors(question, group).figures
+
+
+def test_a_case_whose_name_begins_as_that_of_another_stays():
+    for case in ("roof-elementwise", "roof-elementwise-l", ""):
+        for group in KERNEL_GROUPS:
+            assert spread_of_errors(KERNELS, group, without=case) == spread_of_errors(KERNELS, group)
+
+
+def test_where_an_interval_rests_on_one_source_it_says_so():
+    steps, passes = (spread_of_errors(ONE_GPU, group) for group in ONE_GPU_GROUPS)
+    assert steps.sources > 1
+    assert steps.origin.endswith(f"from {steps.sources} sources")
+    assert passes.sources == 1
+    assert passes.origin.endswith("from one source alone")

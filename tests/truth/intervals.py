@@ -31,10 +31,12 @@ def lines(questions=QUESTIONS):
     """Lines of the tables, one for what each time is left out."""
     for by in LABELS:
         found = grades(by, questions)
-        yield f"| {by} left out | figures | held | p | upper/lower | score | one width | none |"
-        yield "|---|--:|--:|--:|--:|--:|--:|--:|"
+        yield f"| {by} left out | figures | held | drawn anew | p | upper/lower | score | one width | none |"
+        yield "|---|--:|--:|--:|--:|--:|--:|--:|--:|"
         for one in [*found, pooled(found)]:
-            numbers = f"{100 * one.share:.1f} % | {one.chance:.2f} | {one.width:.2f} | {one.score:.3f}"
+            low, high = one.share_range
+            held = f"{100 * one.share:.1f} % | {100 * low:.0f} to {100 * high:.0f} % | {one.chance:.2f}"
+            numbers = f"{held} | {one.width:.2f} | {one.score:.3f}"
             yield f"| {one.question} | {one.points} | {numbers} | {one.constant:.3f} | {one.without or ''} |"
         yield ""
 

@@ -4,8 +4,9 @@ import pytest
 
 from simperf.accuracy.coverage import pooled
 from simperf.accuracy.error_rows import ERRORS
+from simperf.analysis.chance import COVERAGE
 from simperf.analysis.questions import COLLECTIVES, KERNELS, LARGE, ONE_GPU, PLANS, SCALING
-from tests.truth.intervals import PAGE, grades, moved, paged
+from tests.truth.intervals import LABELS, PAGE, grades, moved, paged
 
 #: by how much of their width the ends of intervals may move before the errors are made anew [1]
 MOST = 0.1
@@ -17,6 +18,13 @@ def test_intervals_hold_nine_of_ten_figures_whose_family_was_left_out():
     assert 0.85 <= pooled(found).share <= 0.95
     for one in found:
         assert one.chance > 0.05, f"{one.question}: {one.share:.1%}"
+
+
+@pytest.mark.parametrize("by", LABELS)
+def test_nine_of_ten_lie_in_the_range_of_families_sources_and_gpus_that_are_drawn_anew(by):
+    for one in grades(by):
+        low, high = one.share_range
+        assert low <= COVERAGE <= high, f"{one.question}: {low:.1%} to {high:.1%}"
 
 
 def test_intervals_are_better_than_one_width_a_question():
