@@ -81,13 +81,20 @@ class Mode:
             yield from (Spend(frontend.profile.capture, f"capture {k.name}", "overhead") for k in kernels)
             profile = frontend.profile
             frontend.captured[module] = GraphLaunch(f"graph {module.name}", kernels, gap=profile.graph_gap)
+        # Layers are called in Python, spread evenly over the operations; a traced graph calls none of them.
+        layers = 0 if self.scripted else module.graph.layers
+        each = frontend.profile.layer_call * layers / len(kernels) if kernels else 0.0
         if self.lanes > 1:
-            yield from self._dataflow(module, kernels, stream)
+            yield from self._dataflow(module, kernels, stream, each)
         else:
             for kernel in kernels:
+                if each:
+                    yield Spend(each, "call layers", "overhead")
                 yield Launch(kernel, stream)
 
-    def _dataflow(self, module: Module, kernels: tuple[Kernel, ...], stream: Any) -> Generator[Any, Any, Any]:
+    def _dataflow(
+        self, module: Module, kernels: tuple[Kernel, ...], stream: Any, each: float
+    ) -> Generator[Any, Any, Any]:
         """Launch in program order over several streams; markers carry the dependencies across."""
         device = stream.device
         streams = [device.stream_after(stream, lane) for lane in range(self.lanes)]
@@ -101,6 +108,8 @@ class Mode:
             for producer in producers:
                 if placed[producer][0] != lane:
                     streams[lane].submit(WaitFor(placed[producer][1]))
+            if each:
+                yield Spend(each, "call layers", "overhead")
             yield Launch(kernel, streams[lane])
             marker = Marker(device.env, f"{kernel.name} done")
             streams[lane].submit(marker)

@@ -378,6 +378,9 @@ class Session:
         """A network ready to run on `device`."""
         from simperf.execution.module import Module
 
+        source = self.profile.source("layer_call") if graph.layers and not self.mode.scripted else ""
+        if self.profile.layer_call and source:
+            self.sources[f"{self.profile.name}: layer_call"] = source
         return Module(graph, lambda op: self.kernel(op, device), name)
 
     def spawn(

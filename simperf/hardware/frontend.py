@@ -27,6 +27,9 @@ class FrontendPart(Part):
         The same where it only waits and fetches no number [s]; None takes `result`.
     scripted : float
         Share of `launch` that is left when no Python runs per operation.
+    layer_call : float
+        Frontend time of one call of a layer (``nn.Module.__call__``, ``Block.__call__``) beside its operations, where
+        they are launched one by one from Python [s].
     compiled : float or None
         Frontend time to launch one kernel of a compiled module [s]; None takes `scripted` of `launch`.
     compiled_call : float
@@ -37,7 +40,7 @@ class FrontendPart(Part):
     profiling : float
         What a profiler of the device's activities adds to such a call [s].
     graph_launch : float
-        Frontend time to replay a captured graph, whatever its length [s].
+        Frontend time to replay a captured graph, or to call a cached operation, whatever its length [s].
     graph_node : float
         Frontend time that each of its nodes adds to that [s].
     graph_gap : float
@@ -68,6 +71,7 @@ class FrontendPart(Part):
     result: Latency = 0.0
     synchronize: Latency | None = None
     scripted: Fraction = 1.0
+    layer_call: Latency = 0.0
     compiled: Latency | None = None
     compiled_call: Latency = 0.0
     collective: Latency | None = None

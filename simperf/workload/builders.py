@@ -64,4 +64,4 @@ def mlp(sizes: Sequence[int], batch: int, *, activation: str = "relu", dtype: st
             ops.append(unary(activation, batch * fan_out, dtype=dtype).named(f"{activation}{i}", (tensor,)))
             tensor = f"{activation}{i}"
     weights = [name for i in range(1, len(sizes)) for name in (f"w{i}", f"b{i}")]
-    return OpGraph(ops, ("x", *weights))
+    return OpGraph(ops, ("x", *weights), layers=len(ops) + 1)  # each of them, and the container

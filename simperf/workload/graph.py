@@ -37,6 +37,9 @@ class OpGraph:
         In an order in which they can run: producers before consumers.
     inputs : tuple of str
         Tensors that are there before the program starts (data, weights).
+    layers : int
+        Layers of the program that make the operations, containers included: each is a call in Python where operations
+        are launched one by one. 0 where operations are called by themselves.
 
     Raises
     ------
@@ -54,10 +57,12 @@ class OpGraph:
 
     ops: tuple[Op, ...]
     inputs: tuple[str, ...] = ()
+    layers: int = 0
 
-    def __init__(self, ops: Iterable[Op], inputs: Iterable[str] = ()) -> None:
+    def __init__(self, ops: Iterable[Op], inputs: Iterable[str] = (), layers: int = 0) -> None:
         object.__setattr__(self, "ops", tuple(ops))
         object.__setattr__(self, "inputs", tuple(inputs))
+        object.__setattr__(self, "layers", layers)
         problems = _problems(self.ops, self.inputs)
         if problems:
             raise InputError(problems)

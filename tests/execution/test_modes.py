@@ -10,7 +10,7 @@ from simperf.errors import UnknownNameError
 from simperf.execution import FREE, MODES, FrontendPart, mode, run, synchronize
 from simperf.execution.module import Module
 from simperf.execution.session import Session
-from simperf.workload import cos_cos, mlp, product_plus_two
+from simperf.workload import OpGraph, cos_cos, mlp, product_plus_two
 
 PROFILE = FrontendPart(
     name="test", title="test", sources={}, launch=10e-6, result=0.0, scripted=0.5, graph_launch=8e-6, capture=20e-6
@@ -70,6 +70,22 @@ def test_a_compiled_call_takes_the_host_time_of_the_call_and_of_each_launch():
     assert after - before == pytest.approx(n * 36e-6 + launches * 2e-6)  # the first call launches too
 
 
+def test_layers_are_called_where_operations_are_launched_from_python():
+    graph, n, ops, layers = mlp([512, 256, 128, 2], 1), 100, 5, 6
+    assert graph.layers == layers
+    slow = replace(PROFILE, layer_call=3e-6)
+    for name in ("eager", "synchronous", "dataflow"):
+        before, _ = passes(name, graph, n)
+        after, _ = passes(name, graph, n, profile=slow)
+        assert after - before == pytest.approx(n * layers * 3e-6, rel=0.02)
+    for name in ("scripted", "fused", "compiled"):
+        assert passes(name, graph, n, profile=slow) == passes(name, graph, n)
+    recorded, _ = passes("captured", graph, n, profile=slow)
+    assert recorded - passes("captured", graph, n)[0] == pytest.approx(layers * 3e-6)  # the first call runs them
+    bare = OpGraph(graph.ops, graph.inputs)
+    assert passes("eager", bare, n, profile=slow) == passes("eager", bare, n)
+
+
 def test_a_replayed_graph_waits_between_its_nodes():
     gap = replace(PROFILE, graph_gap=2e-6)
     graph = mlp([8, 8, 8], 1)
@@ -81,7 +97,7 @@ def test_a_replayed_graph_waits_between_its_nodes():
 def test_dataflow_overlaps_what_is_independent_and_orders_what_is_not():
     """x and y side by side, then x * y, then + 2: three kernels deep, not four."""
     from simperf.programs import PROGRAMS
-    from simperf.workload import OpGraph, make_op
+    from simperf.workload import make_op
 
     fresh = [make_op({"op": "fill", "elements": 10, "name": n, "outputs": [n]}) for n in ("x", "y")]
     graph = OpGraph([*fresh, *product_plus_two(10).ops])

@@ -11,7 +11,7 @@ def test_a1_python_is_paid_per_operation_or_once(play):
     eager = play("p3-2xlarge", "forward-passes", frontend="pytorch").metrics["time per pass"][0]
     scripted = play("p3-2xlarge", "forward-passes", frontend="pytorch", mode="scripted").metrics["time per pass"][0]
     captured = play("p3-2xlarge", "forward-passes", frontend="pytorch", mode="captured").metrics["time per pass"][0]
-    assert eager == pytest.approx(5 * 8e-6, rel=2e-3)
+    assert eager == pytest.approx(5 * 8e-6 + 6 * 2.1e-6, rel=2e-3)  # five launches, six calls of layers
     assert scripted == pytest.approx(5 * 4e-6, rel=2e-3)
     assert captured < scripted < eager
 

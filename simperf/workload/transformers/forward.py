@@ -18,6 +18,11 @@ from simperf.workload.op import Op
 
 __all__ = ["decoder"]
 
+#: layers of a block, itself included: two norms, attention and its four projections, the MLP, its three and its activation
+_BLOCK_LAYERS = 13
+#: layers outside the blocks: the model, its decoder, the embedding, the rotary embedding, the last norm and the head
+_OUTER_LAYERS = 6
+
 
 class _Builder:
     """Adds operations, each reading the tensors it is given and making one of its own."""
@@ -134,4 +139,4 @@ def decoder(
         x = build.add(binary("add", rows * width, dtype=dtype), f"{p}.residual2", x, down)
     x = build.rms_norm("norm", x, rows, width)
     build.project("head", x, rows, width, vocabulary)
-    return OpGraph(build.ops, ("tokens", *build.weights))
+    return OpGraph(build.ops, ("tokens", *build.weights), layers=_BLOCK_LAYERS * layers + _OUTER_LAYERS)
