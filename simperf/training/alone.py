@@ -12,6 +12,7 @@ from simperf.execution.session import Session
 from simperf.training.data.ddp import ddp
 from simperf.training.data.group import Group
 from simperf.training.data.naive import naive
+from simperf.training.data.reads import HostReads
 from simperf.training.data.symmetry import make_replicas
 from simperf.training.data_loaders import Feeding, attach
 from simperf.training.outcome import step_time
@@ -21,6 +22,7 @@ __all__ = ["time_alone"]
 
 #: steps of one device, of which the first is not counted
 STEPS = 3
+_NONE = HostReads()
 
 
 def time_alone(
@@ -32,7 +34,7 @@ def time_alone(
     feeding: Feeding | None = None,
     accumulate: int = 1,
     loop: float = 0.0,
-    watched: bool = False,
+    reads: HostReads = _NONE,
     by_hand: bool = False,
     ahead: bool = False,
 ) -> float:
@@ -54,8 +56,8 @@ def time_alone(
         Micro-batches of a step.
     loop : float
         Work of the process for a batch, beside launching [s].
-    watched : bool
-        The process waits for its device after each step.
+    reads : HostReads
+        Results of the device that the process waits for.
     by_hand : bool
         The loop of the book's chapter, as strategy ``naive``.
     ahead : bool
@@ -70,6 +72,6 @@ def time_alone(
         program = naive(single, replicas, **pace)
     else:
         group = Group(single, (node,), replicas)
-        program = ddp(single, replicas[0], group, buckets=(), accumulate=accumulate, watched=watched, **pace)
+        program = ddp(single, replicas[0], group, buckets=(), accumulate=accumulate, reads=reads, **pace)
     single.play(program)
     return step_time(replicas)

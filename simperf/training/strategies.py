@@ -74,6 +74,13 @@ class DDP:
         micro-batches a step; gradients travel after the last (no_sync)
     watched : bool
         each process waits for its device after every step, as one that prints the loss
+    batch_wait : bool
+        each process waits for the copy of each micro-batch, which follows what was launched before (no non_blocking)
+    sample_sums : bool
+        before the forward pass of a micro-batch each process adds up a tensor of one number a sample (the lengths of
+        its sentences) in Python, a launch each, and waits for the sum
+    loss_read : bool
+        each process waits for the loss of each micro-batch before its backward pass
     """
 
     algorithm: str = ""
@@ -86,6 +93,9 @@ class DDP:
     slowdown: Ratio = 1.0
     accumulate: int = 1
     watched: bool = False
+    batch_wait: bool = False
+    sample_sums: bool = False
+    loss_read: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,7 @@ def test_a_compiled_call_takes_the_host_time_of_the_call_and_of_each_launch():
 
 
 def test_layers_are_called_where_operations_are_launched_from_python():
-    graph, n, ops, layers = mlp([512, 256, 128, 2], 1), 100, 5, 6
+    graph, n, layers = mlp([512, 256, 128, 2], 1), 100, 6
     assert graph.layers == layers
     slow = replace(PROFILE, layer_call=3e-6)
     for name in ("eager", "synchronous", "dataflow"):

@@ -3,8 +3,12 @@
 import pytest
 
 from simperf.collectives import algorithms
-from simperf.workload import Op
-from tests.training.strategies import CATALOG, MIB, layers, metric, run, star
+from simperf.engine.simulation import Simulation
+from simperf.execution import FrontendPart
+from simperf.execution.session import Session
+from simperf.training.driver import train
+from simperf.workload import Op, make_op
+from tests.training.strategies import CATALOG, MIB, job, layers, metric, run, star
 
 WIRE = 50e9
 ALPHA = 500e-9
@@ -120,3 +124,29 @@ def test_any_all_reduce_carries_the_buckets(algorithm):
     assert metric(m, "time per step") >= max(5e-3, through) * (1 - 1e-9)
     assert metric(m, "exposed communication") >= 160e6 / port, "the last bucket has nothing to hide behind"
     assert metric(m, "payload per step") == pytest.approx(800e6)
+
+
+def test_results_that_the_process_waits_for_add_their_launches_to_a_step():
+    """A launch a sample and the sum, then kernels; the loss is fetched before the backward pass is launched."""
+    once, fetch = 10e-6, 7e-6
+    host = FrontendPart(name="host", title="host", sources={}, launch=once, result=fetch)
+    work = layers(forward=20e-6, backward=400e-6, launch=once)
+
+    def step(**options):
+        m = Session(Simulation(star(1)), profile=host)
+        m.play(train(m, job(work, batch=40, steps=3, **options)))
+        return m, metric(m, "time per step")
+
+    m, plain = step()
+    assert plain == pytest.approx(40 * 420e-6, rel=1e-9)  # launches are hidden
+    add = m.kernel(make_op({"op": "add", "elements": 1}), m.simulation.device("gpu0")).time
+    assert add < once
+    _, batch = step(batch_wait=True)
+    assert batch - plain == pytest.approx(once, rel=1e-6)  # layers have no result to fetch
+    _, sums = step(batch_wait=True, sample_sums=True)
+    assert sums - batch == pytest.approx(40 * once + add + fetch, rel=1e-6)
+    _, loss = step(loss_read=True)
+    assert loss - plain == pytest.approx(once, rel=1e-6)
+    _, free = step(accumulate=2)
+    _, twice = step(accumulate=2, loss_read=True)
+    assert twice - free == pytest.approx(2 * once, rel=1e-6)

@@ -17,10 +17,13 @@ from simperf.training.data.buckets import Bucket
 from simperf.training.data.exchange import COMMUNICATION, backward
 from simperf.training.data.group import CollectiveHold, Group
 from simperf.training.data.loading import load
+from simperf.training.data.reads import HostReads
 from simperf.training.replica import Replica
 from simperf.workload import Op
 
 __all__ = ["ddp"]
+
+_NONE = HostReads()
 
 
 def ddp(
@@ -34,7 +37,7 @@ def ddp(
     broadcast: bool = False,
     bucket_view: bool = True,
     loop: float = 0.0,
-    watched: bool = False,
+    reads: HostReads = _NONE,
 ) -> Program:
     """One rank's process.
 
@@ -58,8 +61,8 @@ def ddp(
         of ranks, when it is ready, and another one copies the sum back (``gradient_as_bucket_view=False``).
     loop : float
         The process's own work for a batch: the data loader and the Python of the loop [s].
-    watched : bool
-        Whether the process waits for its device after every step, as one does that looks at the loss.
+    reads : HostReads
+        Results of the device that the process waits for.
     """
     gpu = replica.device
     copies = _copies(m, replica, buckets) if not bucket_view else {}
@@ -71,8 +74,10 @@ def ddp(
         for turn in range(accumulate):
             yield compute(loop, "loop")
             yield from load(m, replica)  # x = x.to(gpu, non_blocking=True)
+            yield from reads.before(m, replica)
             for kernel in replica.step.forward:  # l = loss(net(x), y)
                 yield launch(kernel, gpu)
+            yield from reads.between(replica)
             if turn < accumulate - 1:  # with net.no_sync(): l.backward()
                 yield from backward(replica, group, ())
         works = yield from backward(replica, group, buckets, copies=copies)  # l.backward()
@@ -83,8 +88,7 @@ def ddp(
         for kernel in replica.step.update:  # optimizer.step()
             yield launch(kernel, gpu)
         replica.mark((yield record(gpu, "step done")))
-        if watched:  # loss.item()
-            yield synchronize(gpu)
+        yield from reads.after(replica)
     yield synchronize(gpu)
 
 

@@ -23,6 +23,7 @@ from simperf.training.data.heterogeneous import even_split, proportional_split
 from simperf.training.data.loading import placed_batches
 from simperf.training.data.local_sgd import local_sgd
 from simperf.training.data.naive import naive
+from simperf.training.data.reads import HostReads
 from simperf.training.data.symmetry import make_replicas
 from simperf.training.data_loaders import attach, tell_feeds
 from simperf.training.jitter import jittered, stream
@@ -69,6 +70,10 @@ class ReplicatedRun:
         #: micro-batches of the step of one device that others are compared with
         self.alone_accumulate = job.devices.alone_accumulate or self.accumulate
         self.watched = self.strategy.watched if isinstance(self.strategy, DDP | LocalSGD | DataParallel) else False
+        self.reads = HostReads(step=self.watched)
+        if isinstance(self.strategy, DDP):
+            own = self.strategy
+            self.reads = replace(self.reads, batch=own.batch_wait, sums=own.sample_sums, loss=own.loss_read)
         #: whether one process drives all devices
         self.one_process = isinstance(self.strategy, ONE_PROCESS)
         #: whether ranks differ by more than what they compute
@@ -319,13 +324,14 @@ class ReplicatedRun:
         pace: dict[str, Any] = {"steps": self.job.steps, "loop": self.job.input.loop}
         if isinstance(strategy, ByHand):
             return [(replicas[0], naive(m, replicas, **pace))]
-        pace["watched"] = self.watched
         if isinstance(strategy, DataParallel):
-            return [(replicas[0], data_parallel(m, replicas, group, **pace))]
+            return [(replicas[0], data_parallel(m, replicas, group, watched=self.watched, **pace))]
         pace["accumulate"] = self.accumulate
         if isinstance(strategy, LocalSGD):
-            return [(one, local_sgd(m, one, group, every=strategy.every, **pace)) for one in replicas]
+            pace |= {"every": strategy.every, "watched": self.watched}
+            return [(one, local_sgd(m, one, group, **pace)) for one in replicas]
         assert isinstance(strategy, DDP)
+        pace["reads"] = self.reads
         more: dict[str, Any] = {"broadcast": strategy.broadcast, "bucket_view": strategy.bucket_view, **pace}
         return [(one, ddp(m, one, group, buckets=self._buckets(one.step), **more)) for one in replicas]
 
@@ -360,7 +366,7 @@ class ReplicatedRun:
             feeding=self.feeding,
             accumulate=accumulate,
             loop=self.job.input.loop,
-            watched=self.watched,
+            reads=self.reads,
             by_hand=isinstance(self.strategy, ByHand),
             ahead=self.job.input.batches == "ahead",
         )

@@ -18,7 +18,7 @@ from simperf.workload.op import Op
 
 __all__ = ["decoder"]
 
-#: layers of a block, itself included: two norms, attention and its four projections, the MLP, its three and its activation
+#: layers of a block, itself included: two norms, attention, its four projections, the MLP, its three, its activation
 _BLOCK_LAYERS = 13
 #: layers outside the blocks: the model, its decoder, the embedding, the rotary embedding, the last norm and the head
 _OUTER_LAYERS = 6
