@@ -27,6 +27,9 @@ CHANGES = {
     "broadcast": True,
     "bucket_view": False,
     "watched": True,
+    "batch_wait": True,
+    "sample_sums": True,
+    "loss_read": True,
 }
 WORK = layers(forward=1e-3, nbytes_input=1e3, launch=100e-6)
 
