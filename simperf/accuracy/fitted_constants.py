@@ -45,6 +45,8 @@ class ListedConstant:
         What it was read off.
     quantities : tuple of str
         Numbers of a figure that it was read off; all if there are none.
+    only : str
+        What alone rests on it, in words, where no figure of the accuracy page does; empty elsewhere.
     """
 
     name: str
@@ -57,6 +59,7 @@ class ListedConstant:
     choice: bool
     source: str
     quantities: tuple[str, ...] = ()
+    only: str = ""
 
     def covers(self, case: str, scenario: str = "", variant: str = "", quantity: str = "") -> bool:
         """Whether it was read off a figure, by the figure's case, its scenario's name, its variant and its quantity."""
@@ -93,6 +96,7 @@ def fitted_constants() -> tuple[ListedConstant, ...]:
             bool(one.get("choice", False)),
             one["source"],
             tuple(one.get("quantities", ())),
+            one.get("only", ""),
         )
         for one in read_toml(_DATA).data["constant"]
     )

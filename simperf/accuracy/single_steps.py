@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from simperf.accuracy.fitted_constants import constants_behind
 from simperf.accuracy.leave_out.measured_steps import MeasuredStep, measured_steps
 from simperf.accuracy.leave_out.step_grades import arithmetic_of, share_of_peak
 from simperf.accuracy.questions import ONE_GPU
@@ -45,8 +46,14 @@ def single_step_table(steps: Iterable[MeasuredStep] | None = None) -> list[Valid
             case=one.step.scenario.case,
             source=one.step.scenario.source,
             fitted="nothing of a step; efficiencies of kernels by architecture",
+            kind="fitted" if _constants(one.step) else "predicted",
+            rests_on=", ".join(_constants(one.step, choice=True)),
             question=ONE_GPU,
             simple=share_of_peak(every, one),
         )
         for one in every
     ]
+
+
+def _constants(step: MeasuredStep, *, choice: bool = False) -> tuple[str, ...]:
+    return constants_behind(step.scenario.case, step.scenario, choice=choice)

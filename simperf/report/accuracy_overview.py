@@ -178,6 +178,7 @@ def constants_markdown(constants: Sequence[ListedConstant]) -> str:
         places = f"`{own[0].file}`" + (f" and {len(own) - 1} more" if len(own) > 1 else "")
         told = ", ".join(values) if len(values) <= 2 else "several"
         kind = " (a choice)" if own[0].choice else ""
+        kind += f"; {own[0].only} alone" if own[0].only else ""
         lines.append(f"| {name}{kind} | {told} | {places} | {own[0].source} |")
     return "\n".join(lines)
 
@@ -185,5 +186,7 @@ def constants_markdown(constants: Sequence[ListedConstant]) -> str:
 def _value(one: ListedConstant) -> str:
     if one.value is None or isinstance(one.value, dict):
         return "several"
+    if isinstance(one.value, list):
+        return ", ".join(map(str, one.value))
     value = str(one.value).lower() if isinstance(one.value, bool) else one.value
     return f"{one.key} = {value}" if one.key else str(value)

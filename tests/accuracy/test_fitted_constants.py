@@ -1,5 +1,6 @@
 """The list of fitted constants holds what the files have, and every constant that a scenario calls fitted."""
 
+import ast
 from fnmatch import fnmatchcase
 from importlib import import_module
 from importlib.resources import files
@@ -48,6 +49,7 @@ def test_a_listed_constant_has_that_value_where_it_is_set(one, variants):
         module, _, name = one.file.partition(":")
         found = getattr(import_module(module), name)
         found = key_of(found, one.key) if one.key else found
+        found = list(found) if isinstance(found, tuple) else found
         assert found if one.value is None else found == one.value
     else:
         assert_listed(one, read_toml(files("simperf").joinpath(one.file)).data)
@@ -69,6 +71,59 @@ def test_every_constant_has_a_source_and_its_figures_in_scenarios_are_there(vari
         for pattern in one.variants:
             names = [v.name for name, each in variants.items() for v in each if one.covers(v.case, name, v.name)]
             assert any(fnmatchcase(name, pattern) for name in names), (one.name, pattern)
+
+
+def test_a_choice_on_which_no_figure_rests_says_what_does():
+    for one in CONSTANTS:
+        assert bool(one.only) is (one.choice and not one.cases), one
+
+
+#: module-level names of intervals that are no choices: files, and limits below which there is no interval
+NO_CHOICES = {"DATA", "COLUMNS", "FILES", "_LEVELS", "_FEWEST", "_FEWEST_FAMILIES"}
+
+
+def test_every_choice_of_how_intervals_are_made_is_listed():
+    tree = ast.parse(files("simperf").joinpath("analysis/left_out.py").read_text("utf-8"))
+    names = {one.id for one in ast.walk(tree) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+    chosen = {name for name in names if name.isupper()} - NO_CHOICES
+    chosen |= {"KERNEL_GROUPS", "ONE_GPU_GROUPS", "SIZE_CLASSES"}
+    listed = {one.file.rpartition(":")[2] for one in CONSTANTS if one.file.startswith("simperf.analysis.")}
+    assert chosen == listed
+
+
+#: options of measured scenarios that were looked up with figures in view, and values that say nothing
+LOOKED_UP = {
+    "program.batches": (None,),
+    "program.alone_accumulate": (None, 0),
+    "program.attention_kernels": (None,),
+    "program.memory_format": (None, "channels-last"),
+}
+
+
+@pytest.mark.parametrize("key", LOOKED_UP)
+def test_an_option_that_was_looked_up_is_listed_wherever_a_scenario_has_it(key, variants):
+    names = {one.name for one in CONSTANTS if one.key == key}
+    having = [v for each in variants.values() for v in each if key_of(v.data, key) not in LOOKED_UP[key]]
+    assert having
+    for variant in having:
+        assert names & set(constants_behind(variant.case, variant, choice=True)), variant
+
+
+def test_stacks_of_kernels_that_were_looked_up_are_listed_wherever_a_scenario_has_them(variants):
+    stacks = {f"deeplearningexamples-{name}" for name in ("bert", "convnets-tf32", "ssd-tf32")}
+    names = {one.name for one in CONSTANTS if one.key == "program.stack"}
+    having = [v for each in variants.values() for v in each if key_of(v.data, "program.stack") in stacks]
+    assert len(having) > 20
+    for variant in having:
+        assert names & set(constants_behind(variant.case, variant, choice=True)), variant
+
+
+def test_frontends_of_lambda_follow_one_rule_but_for_one_model_on_one_gpu_which_counts_as_fitted(variants):
+    own = [v for name, each in variants.items() if name.startswith("measured/lambda-") for v in each]
+    other = [v for v in own if key_of(v.data, "frontend.use") != "pytorch-1"]
+    assert other
+    for variant in other:
+        assert constants_behind(variant.case, variant) == ("launches of Tacotron 2 on RTX 4090",)
 
 
 def test_what_a_scenario_calls_fitted_is_listed(variants):
@@ -98,7 +153,7 @@ def test_overlap_that_is_switched_off_is_a_choice_wherever_a_scenario_has_it(var
     assert len(switched) > 1
     for variant in switched:
         assert "overlap = false" in constants_behind(variant.case, variant, choice=True), variant
-        assert constants_behind(variant.case, variant) == ()
+        assert "overlap = false" not in constants_behind(variant.case, variant)
 
 
 def test_a_number_that_was_read_off_one_ratio_leaves_the_others_predicted():

@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
-from typing import Any
+from statistics import fmean, median
+from typing import Any, Literal
 
 import numpy as np
 
@@ -36,6 +37,9 @@ __all__ = [
 
 #: logarithms of measured over predicted time by sort and architecture: an array an operation and GPU
 Misses = Mapping[str, Mapping[str, Sequence[Array]]]
+#: which middle of the other architectures' efficiencies a GPU that is left out is given
+MIDDLE: Literal["median", "mean"] = "median"
+_MIDDLES: Mapping[str, Callable[[Sequence[float]], float]] = {"median": median, "mean": fmean}
 _TITLES = {
     "product": "matrix products, convolutions and attention with them",
     "rows": "kernels on rows: softmax, normalisation",
@@ -114,7 +118,7 @@ def _reached(family: str, dtype: str, parts: Sequence[GpuPart]) -> float:
             part.efficiency[key] for key in (f"{family}-{dtype}", family, f"{family}-fp32") if key in part.efficiency
         )
         by.setdefault(part.architecture, []).append(math.log(value))
-    return math.exp(float(np.median([np.mean(values) for values in by.values()])))
+    return math.exp(_MIDDLES[MIDDLE]([float(np.mean(values)) for values in by.values()]))
 
 
 def alike_of(misses: Misses) -> float:
