@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from simperf.analysis.questions import LARGE, RunQuestion, asked_by
 
-__all__ = ["DRAWS", "FIGURES", "RunIntervals", "intervals_of", "with_draws"]
+__all__ = ["DRAWS", "FIGURES", "RunIntervals", "intervals_by", "intervals_of", "with_draws"]
 
 #: what intervals are made of: published figures, and draws
 FIGURES, DRAWS = "published figures", "draws"
@@ -59,6 +59,32 @@ def intervals_of(
     'no figures are published of runs like those of async-chain'
     """
     asked = asked_by(program, parameters, gpus=gpus, changed=changed)
+    difficulty = _difficulty(asked, parameters, numbers) if asked.question else 0.0
+    return intervals_by(asked, numbers, difficulty=difficulty, case=case)
+
+
+def intervals_by(
+    asked: RunQuestion, numbers: Mapping[str, tuple[float, str]], *, difficulty: float = 0.0, case: str = ""
+) -> RunIntervals:
+    """The intervals of numbers that answer a question, from its published figures.
+
+    Parameters
+    ----------
+    asked : RunQuestion
+    numbers : mapping of str to (float, str)
+        Each with its SI unit.
+    difficulty : float
+        Of the prediction (`simperf.analysis.left_out`) [1].
+    case : str
+        A published case that has no part in them.
+
+    Examples
+    --------
+    >>> from simperf.analysis.questions import SCALING
+    >>> low, high = intervals_by(RunQuestion(SCALING, metrics=("time",)), {"time": (1.0, "s")}).ends["time"]
+    >>> low < 1.0 < high
+    True
+    """
     if not asked.question:
         return RunIntervals({}, {}, asked.why_not)
     from simperf.analysis.left_out import spread_of_errors
@@ -67,7 +93,7 @@ def intervals_of(
     if found is None:
         return RunIntervals({}, {}, "too few figures are published of runs like it")
     shares = [value for name in asked.metrics if name in numbers for value, unit in (numbers[name],) if unit == "1"]
-    slow = found.factors(_difficulty(asked, parameters, numbers), used=max(shares, default=0.0))
+    slow = found.factors(difficulty, used=max(shares, default=0.0))
     ends = {}
     for name in asked.metrics:
         if name in numbers:

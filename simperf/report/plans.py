@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from simperf.json_format import json_text
@@ -22,13 +22,25 @@ if TYPE_CHECKING:
 
 __all__ = ["GROUPS", "draw_plan", "format_candidate", "format_plan", "plan_output", "plot_plan"]
 
-_WIDE = 240
+#: width where there is no terminal, and the least that holds rows of candidates [characters]
+_WIDE, _ROWS = 240, 140
 #: what the column of groups says
 GROUPS = "group: candidates of one number cannot be told from its first, as their intervals overlap"
 
 
-def format_plan(found: TrainingPlan, *, most: int = 20) -> str:
-    """As text: the question, the ranked candidates (at most so many), and the others by the reason against them."""
+def format_plan(found: TrainingPlan, *, most: int = 20, width: int = 0) -> str:
+    """As text: the question, the ranked candidates (at most so many), and the others by the reason against them.
+
+    Parameters
+    ----------
+    found : TrainingPlan
+    most : int
+        Candidates, and reasons, that are listed.
+    width : int
+        Of a line; 0 is that of the terminal, or wide where there is none. Below 140 each candidate has lines of its own
+        in place of a row.
+    """
+    import shutil
     import sys
 
     from rich.console import Group
@@ -39,13 +51,17 @@ def format_plan(found: TrainingPlan, *, most: int = 20) -> str:
     asked += [] if request.precision == AUTO else [request.precision]
     asked += [f"in {hours(request.deadline)}"] if request.deadline != float("inf") else []
     asked += [f"for {request.budget:.2f} USD"] if request.budget != float("inf") else []
+    if not width:
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _WIDE
     header, rows = found.rows()
     shown = rows[:most]
     parts: list[RenderableType] = [
         Text(request.title, style="bold"),
         Text(", ".join(asked)),
         Text(""),
-        rows_view(header, shown, left=("candidate", "time", "cost", "busiest", "verdict")),
+        Text("\n".join(_blocks(header, shown, width)))
+        if width < _ROWS
+        else rows_view(header, shown, left=("candidate", "time", "cost", "busiest", "verdict")),
     ]
     if len(rows) > most:
         parts.append(Text(f"{len(rows) - most} more were simulated: --all lists them", style="dim"))
@@ -68,7 +84,20 @@ def format_plan(found: TrainingPlan, *, most: int = 20) -> str:
         for name, source in request.prices.sources.items()
     )
     parts += [Text(""), Text("Prices", style="bold"), Text("\n".join(sources))]
-    return to_text(Group(*parts), width=None if sys.stdout.isatty() else _WIDE)
+    return to_text(Group(*parts), width=width)
+
+
+def _blocks(header: list[str], rows: list[list[str]], width: int) -> Iterator[str]:
+    """Lines of each candidate: what it is, its time and cost, and its verdict."""
+    import textwrap
+
+    for cells in rows:
+        row = dict(zip(header, cells, strict=True))
+        facts = [f"{row['GPUs']} GPUs", *([row["precision"]] if "precision" in row else [])]
+        facts += [f"group {row['group']}"] if row["group"] else []
+        for line in (f"{row['candidate']} ({', '.join(facts)})", f"{row['time']}  {row['cost']}", row["verdict"]):
+            lead = f"{row['#']:>4} " if line.startswith(row["candidate"]) else " " * 5
+            yield textwrap.fill(line, max(width, 40), initial_indent=lead, subsequent_indent=" " * 5)
 
 
 def _listed(names: list[str]) -> str:

@@ -1,10 +1,11 @@
 """Intervals of a plan: what they are made of, which candidates they put together, and when there are none."""
 
+import re
 from dataclasses import replace
 
 import pytest
 
-from simperf.report.plans import format_candidate, format_plan
+from simperf.report.plans import GROUPS, format_candidate, format_plan
 from simperf.study.planning import TrainingPlan, make_request, plan
 from simperf.study.planning.lifetime import Lifetime
 from simperf.study.planning.ranked import ranked
@@ -21,34 +22,46 @@ def asked(**more):
     return make_request({"plan": head, "candidates": candidates, **more})
 
 
+def spread(life, steps=STEPS, **more):
+    return candidate_spread(steps, life, model="resnet18", **more)
+
+
 def test_failures_alone_give_no_interval():
-    found = candidate_spread(STEPS, FAILING, gpus=8, calibrated=True, histories=40)
+    found = spread(FAILING, gpus=8, calibrated=True, histories=40)
     assert (found.time, found.apart, found.sources) == (None, None, {})
     assert "a profile's constants" in found.why_not
 
 
 def test_failures_widen_the_interval_of_figures_and_are_named():
-    steady = candidate_spread(STEPS, STEADY, gpus=8)
-    failing = candidate_spread(STEPS, FAILING, gpus=8, histories=40)
+    steady = spread(STEADY, gpus=8)
+    failing = spread(FAILING, gpus=8, histories=40)
     assert failing.time == pytest.approx((0.9 * steady.time[0], 1.2 * steady.time[1]))
     assert set(failing.sources) - set(steady.sources) == {FAILURES}
 
 
 def test_draws_of_a_profile_are_an_interval_by_themselves_and_widen_that_of_figures():
-    own = candidate_spread(STEPS, STEADY, gpus=8, calibrated=True, drawn=(80.0, 125.0))
-    assert own.time == pytest.approx((800.0, 1250.0))
-    figures = candidate_spread(STEPS, STEADY, gpus=8)
-    both = candidate_spread(STEPS, STEADY, gpus=8, drawn=(99.0, 101.0))
+    own = spread(STEADY, gpus=8, calibrated=True, drawn=(80.0, 125.0))
+    assert own.time == own.apart == pytest.approx((800.0, 1250.0))
+    figures = spread(STEADY, gpus=8)
+    both = spread(STEADY, gpus=8, drawn=(99.0, 101.0))
     assert both.time == pytest.approx(figures.time)
-    assert candidate_spread(STEPS, STEADY, gpus=8, drawn=(1.0, 1000.0)).time == pytest.approx((100.0, 100_000.0))
+    assert spread(STEADY, gpus=8, drawn=(1.0, 1000.0)).time == pytest.approx((100.0, 100_000.0))
 
 
 def test_what_candidates_of_one_gpu_share_is_not_in_the_interval_that_tells_them_apart():
-    found = candidate_spread(STEPS, STEADY, gpus=8)
+    found = spread(STEADY, gpus=8)
     assert found.time[0] < found.apart[0] < 1000.0 < found.apart[1] < found.time[1]
-    easy = candidate_spread({**STEPS, "scaling efficiency": 1.0}, STEADY, gpus=8)
+    easy = spread(STEADY, {**STEPS, "scaling efficiency": 1.0}, gpus=8)
     assert found.apart[0] < easy.apart[0] < easy.apart[1] < found.apart[1]
-    assert candidate_spread(STEPS, STEADY, gpus=1).time is not None
+    assert spread(STEADY, gpus=1).time is not None
+
+
+def test_one_gpu_loses_nothing_to_others_and_its_histories_alone_set_it_apart():
+    found = spread(FAILING, gpus=1, histories=40)
+    assert found.apart == (900.0, 1200.0)
+    low, high = found.time
+    assert low < 900.0
+    assert high > 1200.0
 
 
 def test_a_plan_groups_what_cannot_be_told_apart_and_says_what_intervals_are_made_of():
@@ -73,3 +86,54 @@ def test_a_plan_is_saved_and_read_with_its_intervals(tmp_path):
     found.save(tmp_path / "plan.json")
     again = TrainingPlan.load(tmp_path / "plan.json")
     assert again.ranked == found.ranked
+
+
+def test_batches_of_one_gpu_are_told_apart_only_beyond_what_their_ratio_is_missed_by():
+    candidates = {"instances": ["p3-2xlarge", "p3-16xlarge"], "nodes": 1, "batch_per_gpu": [32, 64]}
+    head = {"model": "resnet18", "samples": 1_281_167, "deadline": "10 h"}
+    found = plan(make_request({"plan": head, "candidates": candidates}))
+    groups = {(one.choice.gpus, one.choice.batch): one.group for one in found.ranked}
+    assert groups[1, 32] == groups[1, 64] != groups[8, 32] == groups[8, 64]
+    one = next(each for each in found.ranked if (each.choice.gpus, each.choice.batch) == (1, 64))
+    far = replace(one, choice=replace(one.choice, batch=32), time=2 * one.time, cost=2 * one.cost)
+    far = replace(far, spread=replace(one.spread, apart=(2 * one.time, 2 * one.time)))
+    assert [each.group for each in ranked(found.request, [one, far])] == [1, 2], "by more than two batches are missed"
+    further = replace(far, choice=replace(one.choice, batch=8))
+    assert [each.group for each in ranked(found.request, [one, further])] == [1, 1], "no such batches were measured"
+
+
+def test_without_an_interval_there_are_no_groups_and_the_reason_is_said():
+    head = {"model": "gpt2", "samples": 1_281_167, "precision": "bf16"}
+    candidates = {"instances": ["p5-48xlarge"], "nodes": [1, 2], "batch_per_gpu": 4}
+    profile = {"use": "kernels-h100-sxm5-80gb"}
+    found = plan(make_request({"plan": head, "candidates": candidates, "calibration": profile}))
+    for one in found.ranked:
+        assert (one.time_interval, one.cost_interval, one.group) == (None, None, 0)
+    text = format_plan(found)
+    assert "No 90 % interval: published figures were predicted by the catalogue, not with a profile's constants" in text
+    assert "90 % intervals from" not in text
+    assert GROUPS not in text
+    assert ".." not in text.partition("Prices")[0]
+    assert "interval  none: " in format_candidate(found, 1, "")
+
+
+def test_ends_of_intervals_have_three_digits():
+    found = plan(asked())
+    times, costs = ([row[column] for row in found.rows()[1]] for column in (5, 6))
+    for text in (*times, *costs):
+        ends = re.findall(r"[\d.]+(?=[^\d.]|$)", text.partition("[")[2].replace(" .. ", " "))
+        assert len(ends) == 2
+        assert all(len(end.replace(".", "").lstrip("0")) in (2, 3) or float(end) >= 1000 for end in ends), text
+
+
+def test_a_narrow_terminal_has_lines_of_each_candidate_and_cuts_no_number():
+    found = plan(asked(failures={"node_mtbf": "2000 h", "checkpoint": "500 MB/s", "restart": "5 min"}))
+    text = format_plan(found, width=80)
+    assert max(map(len, text.splitlines())) <= 80
+    header, rows = found.rows()
+    words = " ".join(text.split())
+    for cells in rows:
+        row = dict(zip(header, cells, strict=True))
+        assert all(" ".join(row[name].split()) in words for name in ("candidate", "time", "cost", "verdict"))
+    assert "90 % intervals from published figures" in words
+    assert "90 % intervals from failures: 40 histories" in words

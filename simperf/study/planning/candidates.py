@@ -133,18 +133,22 @@ def bound_of(request: Request, choice: Configuration) -> CandidateBound:
 
 
 def hours(seconds: float) -> str:
-    """A time of planning, in hours or days.
+    """A time of planning in three digits, in hours or days.
 
     Examples
     --------
-    >>> hours(5400), hours(10 * 86400.0), hours(30)
-    ('1.50 h', '10.0 d', '30.0 s')
+    >>> hours(5400), hours(10 * 86400.0), hours(30), hours(12.34 * 3600), hours(1000 * 86400)
+    ('1.50 h', '10.0 d', '30.0 s', '12.3 h', '1000 d')
     """
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    if seconds < 3600:
-        return f"{seconds / 60:.1f} min"
-    return f"{seconds / 3600:.2f} h" if seconds < 3 * 86400 else f"{seconds / 86400:.1f} d"
+    for most, unit, name in ((60.0, 1.0, "s"), (3600.0, 60.0, "min"), (3 * 86400.0, 3600.0, "h")):
+        if seconds < most:
+            return f"{_three(seconds / unit)} {name}"
+    return f"{_three(seconds / 86400)} d"
+
+
+def _three(value: float) -> str:
+    """A number in three digits, and whole from 100 on."""
+    return f"{value:.{2 if value < 10 else 1 if value < 100 else 0}f}"
 
 
 def gpu_of(catalog: Catalog, instance: str) -> GpuPart:

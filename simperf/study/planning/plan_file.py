@@ -41,7 +41,8 @@ class CandidateRow(JsonTable):
     )
     no_interval: Annotated[str, Field(description="why there are none; empty if there are")] = ""
     group: Annotated[
-        Count, Field(description="number of the first candidate that it cannot be told from; 0 if it is not ranked")
+        Count,
+        Field(description="number of the first that it cannot be told from; 0 without a rank or an interval"),
     ] = 0
     samples_per_second: Annotated[Number | None, Field(description="while it trains [1/s]")] = None
     goodput: Annotated[Number, Field(description="share of the time that is training [1]")] = 1.0

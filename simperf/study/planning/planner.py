@@ -297,6 +297,7 @@ def _candidate(request: Request, choice: Configuration, row: Mapping[str, Any]) 
     spread = candidate_spread(
         metrics,
         found,
+        model=request.use,
         gpus=choice.gpus,
         drawn=None if drawn is None else (drawn[0], drawn[1]),
         calibrated=bool(request.calibration),

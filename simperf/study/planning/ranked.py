@@ -12,7 +12,7 @@ from simperf.study.planning.candidates import Configuration, gpu_of, hours
 from simperf.study.planning.plan_file import CandidateRow
 from simperf.study.planning.precision import AUTO, precision_source
 from simperf.study.planning.request import Request
-from simperf.study.planning.spread import CandidateSpread
+from simperf.study.planning.spread import CandidateSpread, batch_factor
 from simperf.units import format_quantity
 
 __all__ = ["Candidate", "candidate_of", "cells", "finite", "plain", "ranked"]
@@ -51,7 +51,7 @@ class Candidate:
         What the intervals are made of, or why there are none.
     group : int
         Number of the first candidate that it cannot be told from, which is its own if it can be told from all before
-        it; 0 for one that is not feasible or was not simulated.
+        it; 0 for one that is not feasible, was not simulated, or has no interval.
     """
 
     number: int
@@ -92,7 +92,8 @@ def ranked(request: Request, found: Sequence[Candidate]) -> list[Candidate]:
             words = f"; not distinguishable from {like.number}" if like is not made else ""
             late = one.time_interval is not None and one.time_interval[1] > request.deadline
             words += "; may be late" if late else ""
-            made = replace(made, group=like.number, reason=made.reason + words)
+            group = 0 if one.time_interval is None else like.number
+            made = replace(made, group=group, reason=made.reason + words)
         told.append(replace(made, reason=made.reason + one.reason))
     return told
 
@@ -129,10 +130,13 @@ def _same(request: Request, one: Candidate, other: Candidate) -> bool:
     """Whether the intervals of time overlap, and those of cost; on one GPU without what both are missed by alike."""
     pair = (one, other)
     gpus = {gpu_of(request.catalog, each.choice.instance).name for each in pair}
-    ours, theirs = (each.spread.apart if len(gpus) == 1 else each.time_interval for each in pair)
+    shares = [each.choice.batch / (each.choice.gpus if request.strong else 1) for each in pair]
+    factor = batch_factor(*shares) if len(gpus) == 1 else None
+    ours, theirs = (each.time_interval if factor is None else each.spread.apart for each in pair)
     if ours is None or theirs is None:
         return False
     (low, high), (first, last) = ours, theirs
+    high, last = high * (factor or 1.0), last * (factor or 1.0)
     price, beside = (each.cost / each.time for each in pair)
     return low <= last and first <= high and low * price <= last * beside and first * beside <= high * price
 
@@ -152,7 +156,7 @@ def cells(one: Candidate, *, precision: bool = False) -> list[str]:
         *([one.choice.precision] if precision else []),
         time,
         cost,
-        f"{one.rate:.4g}",
+        f"{one.rate:.4g}" if one.rate < 10_000 else f"{one.rate:.0f}",
         memory,
         one.limited_by,
         one.reason,
@@ -214,7 +218,7 @@ def candidate_of(row: CandidateRow, asked: str) -> Candidate:
 
 
 def _dollars(value: float) -> str:
-    """An end of an interval in three digits."""
+    """An end of an interval of cost in three digits."""
     return f"{float(f'{value:.3g}'):.{0 if value >= 100 else 1 if value >= 10 else 2}f}"
 
 

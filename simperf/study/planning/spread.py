@@ -1,21 +1,29 @@
-"""90 % intervals of a candidate's time: published figures, draws of constants, and histories of failures."""
+"""90 % intervals of a candidate's time: published figures, draws of constants, and histories of failures.
+
+Candidates on one kind of GPU are missed alike by what its speed is missed by. The errors of published scaling are those
+of the ratio of several GPUs to one, and tell how far apart such candidates may be; of one GPU this ratio is 1.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from simperf.analysis.intervals import DRAWS, intervals_of, with_draws
+from simperf.analysis.intervals import DRAWS, intervals_by, with_draws
+from simperf.analysis.left_out import difficulty_of
+from simperf.analysis.questions import SCALING, RunQuestion, asked_by
 from simperf.answer import TIME
 from simperf.study.planning.lifetime import Lifetime
 
-__all__ = ["FAILURES", "CandidateSpread", "candidate_spread"]
+__all__ = ["FAILURES", "CandidateSpread", "batch_factor", "candidate_spread"]
 
 FAILURES = "failures"
 Ends = tuple[float, float]
-#: metrics that the spread is taken from
 _RATE, _EFFICIENCY = "samples per second", "scaling efficiency"
+#: how far the ratio of two batches' times of one model on one GPU is off, as a logarithm: the largest of 12 pairs of
+#: published passes on four GPUs (`python -m tests.truth.batches`); and how many times larger one is there at most [1]
+BATCHES_OFF, _BATCHES_APART = 0.175, 4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +35,8 @@ class CandidateSpread:
     time : (float, float) or None
         90 % of it [s]; None where nothing but failures is known to spread.
     apart : (float, float) or None
-        Without what all candidates on its GPU are missed by alike [s]; None as above, or where a profile was drawn.
+        Without what all candidates on its GPU are missed by alike [s]: by the errors of scaling, and for one GPU by
+        failures alone. As `time` where a profile's constants were drawn, None where `time` is.
     sources : mapping of str to str
         What `time` is made of, in words.
     why_not : str
@@ -44,6 +53,7 @@ def candidate_spread(
     metrics: Mapping[str, float],
     life: Lifetime,
     *,
+    model: str,
     gpus: int,
     drawn: Ends | None = None,
     calibrated: bool = False,
@@ -59,6 +69,8 @@ def candidate_spread(
         Of some steps.
     life : Lifetime
         Of the whole job.
+    model : str
+        That is trained.
     gpus : int
     drawn : (float, float), optional
         90 % of the draws of the rate [1/s].
@@ -67,10 +79,10 @@ def candidate_spread(
     histories : int
         Of failures that were played; 0 where none were asked for.
     """
-    whole, why_not = _of_figures(metrics, gpus, {"model": "asked for"}, calibrated)
-    shared, _ = _of_figures(metrics, gpus, {"alone": 1.0, "gpus": max(2, gpus)}, calibrated)
-    sources = dict(whole[1]) if whole else {}
-    slower = whole[0] if whole else None
+    changed = "a profile's constants" if calibrated else ""
+    step = {TIME: (1.0, "s")}
+    whole = intervals_by(asked_by("train", {"model": model}, gpus=gpus, changed=changed), step)
+    slower, sources = whole.ends.get(TIME), dict(whole.sources)
     if drawn is not None:
         found = (metrics[_RATE] / drawn[1], metrics[_RATE] / drawn[0])
         slower = with_draws({TIME: slower} if slower else {}, {TIME: found})[TIME]
@@ -78,20 +90,42 @@ def candidate_spread(
             "of the profile's constants" if calibrated else "of kernels and steps of GPUs that were left out"
         )
     if slower is None:
-        return CandidateSpread(why_not=why_not)
+        return CandidateSpread(why_not=whole.why_not)
     if histories:
         sources[FAILURES] = f"{histories} histories"
-    apart = shared[0] if shared else slower
+    apart = slower if calibrated else _scaling(metrics, gpus) or slower
     return CandidateSpread(
         (life.low * slower[0], life.high * slower[1]), (life.low * apart[0], life.high * apart[1]), sources
     )
 
 
-def _of_figures(
-    metrics: Mapping[str, float], gpus: int, given: Mapping[str, Any], calibrated: bool
-) -> tuple[tuple[Ends, Mapping[str, str]] | None, str]:
-    """Factors of the time that published figures give, with their source; or why there are none."""
-    changed = "a profile's constants" if calibrated else ""
-    numbers = {TIME: (1.0, "s"), _EFFICIENCY: (metrics.get(_EFFICIENCY, 1.0), "1")}
-    found = intervals_of("train", given, numbers, gpus=gpus, changed=changed)
-    return ((found.ends[TIME], found.sources), "") if TIME in found.ends else (None, found.why_not)
+def _scaling(metrics: Mapping[str, float], gpus: int) -> Ends | None:
+    """Factors of the time of several GPUs beside that of one, by published scaling; None where too little is."""
+    if gpus == 1:
+        return 1.0, 1.0
+    asked = RunQuestion(SCALING, metrics=(TIME, _EFFICIENCY))
+    step = {TIME: (1.0, "s"), _EFFICIENCY: (metrics.get(_EFFICIENCY, 0.0), "1")}
+    return intervals_by(asked, step, difficulty=difficulty_of(SCALING, metrics)).ends.get(TIME)
+
+
+def batch_factor(batch: float, other: float) -> float | None:
+    """Factor by which the ratio of the times of two batches on one GPU may be off, 1 for equal ones [1].
+
+    Parameters
+    ----------
+    batch, other : float
+        Samples a GPU.
+
+    Returns
+    -------
+    float or None
+        None where batches are further apart than those that were measured.
+
+    Examples
+    --------
+    >>> batch_factor(32, 32), round(batch_factor(64, 32), 2), batch_factor(32, 256)
+    (1.0, 1.19, None)
+    """
+    if batch == other:
+        return 1.0
+    return math.exp(BATCHES_OFF) if max(batch, other) <= _BATCHES_APART * min(batch, other) else None
