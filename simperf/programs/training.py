@@ -100,7 +100,7 @@ _MODEL = (
 )
 #: kernels of a layer, for a model by its dimensions, the library of attention for any, the format for traced ones
 KERNELS = Section.of(
-    LayerKernels, "attention_library", "memory_format", attention_kernels="attention", norm_kernels="norm"
+    LayerKernels, "attention_library", "memory_format", "batch_norm", attention_kernels="attention", norm_kernels="norm"
 )
 #: kernels of a layer that a layout divides
 _DIVIDED = Section.of(
@@ -275,7 +275,8 @@ def chooses_kernels(given: Mapping[str, Any]) -> Iterable[Unless]:
     one = bool(given["model"]) and given["attention_kernels"] == "flash"
     yield Unless(one, ("attention_library",), why, expected)
     why = "a transformer has no images" if given["model"] else "layers in round numbers have no images"
-    yield Unless(bool(given["model"]) and traced, ("memory_format",), why, "a traced model with convolutions")
+    images = ("memory_format", "batch_norm")
+    yield Unless(bool(given["model"]) and traced, images, why, "a traced model with convolutions")
 
 
 def _of_other_strategies(strategy: str) -> Iterable[Unless]:

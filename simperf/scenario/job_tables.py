@@ -283,8 +283,8 @@ def _model(job: Job, names: Mapping[tuple[type[Any], str], str]) -> dict[str, An
         keys = {"model": model.model.name, "precision": model.precision, "optimizer": model.optimizer}
         if model.model.kernels is not None:
             usual, kernels = LayerKernels(), model.model.kernels
-            named = ("attention", "attention_kernels"), ("attention_library",) * 2, ("memory_format",) * 2
-            for one, key in named:
+            same = ("attention_library", "memory_format", "batch_norm")
+            for one, key in (("attention", "attention_kernels"), *((name, name) for name in same)):
                 if getattr(kernels, one) != getattr(usual, one):
                     keys[key] = getattr(kernels, one)
         return {key: value for key, value in keys.items() if value}

@@ -34,14 +34,14 @@ ProductPrecision = Literal[
 PRODUCT_PRECISIONS: tuple[str, ...] = get_args(ProductPrecision)
 
 #: what has an effect on a model that runs whole on each GPU
-_EVERYWHERE = ("attention", "norm", "attention_library", "memory_format")
+_EVERYWHERE = ("attention", "norm", "attention_library", "memory_format", "batch_norm")
 
 
 @dataclass(frozen=True, slots=True)
 class LayerKernels:
     """Kernels of layers: of transformers by their dimensions; of a traced model, attention's library and the format.
 
-    All below `memory_format` are for models that a layout divides; a model that runs whole on each GPU has those of
+    All below `batch_norm` are for models that a layout divides; a model that runs whole on each GPU has those of
     eager PyTorch.
 
     Parameters
@@ -56,6 +56,9 @@ class LayerKernels:
     memory_format : str
         of images: channels-last (NHWC), which convolutions on matrix units read as it is, or contiguous (NCHW), which a
         kernel converts for each tensor before and after
+    batch_norm : str
+        of images: a kernel by itself, as the addition to a residual and ReLU behind it; or joined with them in one, as
+        cuDNN's kernels for NHWC and XLA have them
     rotary : str
         rotary positions: one kernel for queries and one for keys, or five kernels each
     activation : str
@@ -127,6 +130,7 @@ class LayerKernels:
         "transformer-engine",
     ] = "auto"
     memory_format: Literal["channels-last", "contiguous"] = "channels-last"
+    batch_norm: Literal["alone", "joined"] = "alone"
     rotary: Literal["fused", "unfused"] = "unfused"
     activation: Literal["fused", "unfused"] = "unfused"
     residual: Literal["fused", "unfused"] = "unfused"

@@ -166,7 +166,7 @@ class _Lowering:
             storage = self.model.tensors[operand.tensor]
             fresh = storage not in self.formats
             if fresh:
-                statistic = op.family == "normalization" and place > 0
+                statistic = op.family == "normalization" and place > 0 and operand.elements != op.writes[0].elements
                 self.formats[storage] = "fp32" if self.mode.autocast and statistic else wanted
             size = operand.elements.at(self.batch) * self._width(operand.tensor)
             written += size * operand.passes

@@ -92,6 +92,7 @@ class MeasuredStep:
             attention=given["attention_kernels"],
             attention_library=given["attention_library"],
             memory_format=given["memory_format"],
+            batch_norm=given["batch_norm"],
         )
         step = load(self.model, kernels).at(self.samples, str(given["precision"]), optimizer=str(given["optimizer"]))
         counts: Counter[Op] = Counter()

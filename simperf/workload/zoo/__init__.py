@@ -93,6 +93,10 @@ def _with_kernels(model: TracedModel, kernels: LayerKernels) -> TracedModel:
         problems.append(Problem(message, key="memory_format", value=repr(kernels.memory_format), expected=expected))
     if problems:
         raise InputError(problems)
+    if kernels.batch_norm != LayerKernels().batch_norm:
+        from simperf.workload.joined_normalization import join_normalization
+
+        model = join_normalization(model)
     if kernels.attention != LayerKernels().attention:
         from simperf.workload.written_attention import write_attention
 
