@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -254,8 +254,8 @@ class WorkerDiedError(SimperfError):
     exit_code = 1
 
 
-def nearest_divisors(whole: int, part: int) -> tuple[int, ...]:
-    """The divisors of `whole` nearest to `part`, from below and from above, if there are any.
+def nearest_divisors(whole: int, part: int, where: Callable[[int], bool] = bool) -> tuple[int, ...]:
+    """The divisors of `whole` nearest to `part`, from below and from above, if there are any that `where` allows.
 
     Examples
     --------
@@ -263,7 +263,7 @@ def nearest_divisors(whole: int, part: int) -> tuple[int, ...]:
     ((4, 6), (12,))
     """
     small = [count for count in range(1, math.isqrt(whole) + 1) if whole % count == 0]
-    divisors = sorted({*small, *(whole // count for count in small)})
+    divisors = [one for one in sorted({*small, *(whole // count for count in small)}) if where(one)]
     below = [count for count in divisors if count <= part][-1:]
     above = [count for count in divisors if count >= part][:1]
     return tuple(dict.fromkeys((*below, *above)))

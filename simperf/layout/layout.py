@@ -227,7 +227,7 @@ class Layout:
         if copies % self.ep:
             what = "dp x cp" if self.expert_tp == self.tp else f"{what} / etp"
             message = f"experts are spread over groups of {what} = {copies} ranks, which {self.ep} does not divide"
-            expected = " or ".join(map(str, nearest_divisors(copies, self.ep)))
+            expected = f"a divisor of {copies} that divides the number of experts, too"
             return [Problem(message, key="ep", value=str(self.ep), expected=expected)]
         return []
 

@@ -41,6 +41,7 @@ def model_table_schema() -> Schema:
     files = "of `simperf zoo list`, or a traced model's file"
     named = {**shared, "name": {**text, "description": files, "examples": list(zoo.names())[:3]}}
     config = {**text, "description": "config.json of Hugging Face, or its folder", "examples": ["config.json"]}
+    named["sequence"] = {"type": "integer", "minimum": 1, "description": "of a model by its dimensions"}
     configured = {**shared, "config": config, "sequence": {"type": "integer", "minimum": 1}}
     return {"anyOf": [_table(named, ["name"]), _table(configured, ["config"]), model_schema()]}
 

@@ -15,7 +15,7 @@ from simperf.layout import DIMENSIONS, Layout
 from simperf.layout.layout_file import parse_layout
 from simperf.programs import ProgramSpec
 from simperf.workload.transformers import Transformer, read_config
-from simperf.workload.transformers.transformer_file import parse_transformer
+from simperf.workload.transformers.transformer_file import parse_transformer, transformer_table
 
 __all__ = ["add_layout", "add_model", "read_model_table"]
 
@@ -105,10 +105,16 @@ def read_model_table(given: Any, toml: TomlFile, folder: Path) -> str | Transfor
         return _of_config(data, toml, folder)
     if dimensions:
         return parse_transformer(data, toml, at)
-    if data.get("format", FORMAT) != FORMAT or "sequence" in data:
+    if data.get("format", FORMAT) != FORMAT:
         data.pop("name")
         parse_transformer(data, toml, at)  # says what is wrong with the rest
-    return _named(data["name"], toml, folder)
+    found = _named(data["name"], toml, folder)
+    if "sequence" not in data:
+        return found
+    if not isinstance(found, Transformer):
+        message, expected = "only a transformer by its dimensions has another length", "name alone"
+        raise InputError(toml.problem((*at, "sequence"), message, value=data["sequence"], expected=expected))
+    return parse_transformer({**transformer_table(found), **data}, toml, at)
 
 
 def _of_config(data: Mapping[str, Any], toml: TomlFile, folder: Path) -> Transformer:

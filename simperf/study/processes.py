@@ -133,7 +133,8 @@ class Processes(Executor):
 
     def abandon(self) -> None:
         """End at once: what waits is cancelled, and what is at work ends with its process."""
-        self._leash.close()
+        with self._lock:  # which the reader takes to close it as well
+            self._leash.close()
         self.shutdown(cancel_futures=True)
 
     @property

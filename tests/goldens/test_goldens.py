@@ -6,7 +6,16 @@ import pytest
 
 from simperf.scenario import shipped_scenarios
 from tests.goldens.__main__ import main, told
-from tests.goldens.fixture import FOLDER, changed, differences, equal, fixture_path, read_fixture, write_fixture
+from tests.goldens.fixture import (
+    FOLDER,
+    changed,
+    differences,
+    equal,
+    fixture_path,
+    read_fixture,
+    rounded_apart,
+    write_fixture,
+)
 from tests.goldens.played import played
 from tests.goldens.table import summary, table
 
@@ -40,6 +49,13 @@ def test_floats_are_equal_within_rounding_and_all_else_exactly():
     assert not equal(3, 4)
     assert not equal("ring", "tree")
     assert not equal(None, 0.0)
+
+
+def test_texts_that_another_rounding_of_sums_makes():
+    assert rounded_apart("kernels at 2.737 times", "kernels at 2.738 times")
+    assert not rounded_apart("kernels at 2.737 times", "kernels at 2.739 times")
+    assert not rounded_apart("4 ranks", "5 ranks")
+    assert not rounded_apart("at 2.737 times", "by 2.737 times")
 
 
 def test_a_change_keeps_the_first_value_and_all_reasons():

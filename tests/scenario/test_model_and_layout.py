@@ -1,6 +1,7 @@
 """``[model]`` and ``[layout]`` of a scenario: the same as the program's own keys, or refused."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -8,6 +9,7 @@ import simperf
 from simperf.errors import InputError
 from simperf.scenario import load_scenario, make_scenario
 from simperf.workload.transformers import Transformer
+from simperf.workload.transformers.shipped import shipped_transformers
 from simperf.workload.transformers.transformer_file import write_transformer
 
 SMALL = {"layers": 2, "hidden": 256, "heads": 8, "kv_heads": 2, "ffn": 512, "vocabulary": 1000, "sequence": 64}
@@ -41,6 +43,15 @@ def test_dimensions_a_file_and_a_configuration_are_the_same_model(tmp_path):
     times = {simperf.run(scenario(tmp_path, model=one)).time for one in given}
     times.add(simperf.run(scenario(program={"model": str(tmp_path / "small.toml")})).time)
     assert len(times) == 1
+
+
+def test_a_named_transformer_may_have_a_length_of_its_own():
+    named, usual = {"name": "llama3-8b"}, shipped_transformers()["llama3-8b"]
+    assert scenario(model={**named, "sequence": 4096}).parameters["model"] == replace(usual, sequence=4096)
+    with pytest.raises(InputError, match=r"model.sequence: a whole number, 1 or more"):
+        scenario(model={**named, "sequence": -2})
+    with pytest.raises(InputError, match=r"model.sequence: only a transformer by its dimensions"):
+        scenario(model={"name": "resnet18", "sequence": 64})
 
 
 def test_twice_as_many_layers_take_longer_and_more_gpus_do_not():

@@ -58,7 +58,9 @@ def test_tokens_for_heads_leave_a_window_whole():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"spread": Spread(cp=2, context_exchange="ring")}, 'expected: cp = 1, or context_exchange = "all-to-all"'),
+        ({"spread": Spread(cp=2, context_exchange="ring")}, 'expected: cp = 1 or context_exchange = "all-to-all"'),
+        ({"spread": Spread(cp=8, context_exchange="ring")}, 'cp = 1 or cp = 4 with context_exchange = "all-to-all"'),
+        ({"spread": Spread(cp=8, context_exchange="all-to-all")}, "cp = 4$"),
         ({"spread": Spread(cp=2, context_exchange="all-gather")}, "keys that no query of a window sees"),
         ({"trained": Trained(documents=Documents(64))}, "one document a sequence"),
     ],

@@ -180,7 +180,7 @@ def test_files_that_are_no_configuration(tmp_path):
         ({"num_key_value_heads": 3}, "num_key_value_heads", "a divisor of num_attention_heads"),
         ({"vocab_size": 0}, "vocab_size", "a whole number, 1 or more"),
         ({"hidden_size": "64"}, "hidden_size", "a whole number is expected"),
-        ({"num_experts": 4, "num_experts_per_tok": 5}, "num_experts_per_tok", "1 to num_experts"),
+        ({"num_experts": 4, "num_experts_per_tok": 5}, "num_experts_per_tok", "1 to 4"),
         ({"sliding_window": "all", "use_sliding_window": True}, "sliding_window", "a whole number is expected"),
     ],
 )

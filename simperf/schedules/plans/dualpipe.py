@@ -65,7 +65,7 @@ def dualpipe(stages: int, microbatches: int) -> Schedule:
     problems = []
     if stages % 2:
         message = "an even number of stages is expected: they are used from both ends"
-        expected = " or ".join(str(one) for one in (stages - 1, stages + 1) if one)
+        expected = "an even number, with stage_layers where it does not divide the layers"
         problems.append(Problem(message, key="stages", value=str(stages), expected=expected))
     if microbatches % 2 or microbatches < 2 * stages:
         message = "an even number of micro-batches is expected, two for each stage or more"

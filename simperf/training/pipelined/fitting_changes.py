@@ -181,8 +181,13 @@ def _single(divided: Divided) -> Iterator[_Single]:
         for factor in (2, 4, 8):
             if layout.dp % factor == 0:
                 dp, more = layout.dp // factor, factor * getattr(layout, key)
-                alone = {"sharding": "none"} if dp * layout.cp == 1 else {}
-                yield _Single(f"layout.{key} = {more} with layout.dp = {dp}", {key: more, "dp": dp, **alone}, {})
+                one = dp * layout.cp == 1
+                if one and (strategy.exchange.bucket or strategy.exchange.overlap_weights):
+                    continue  # without effect then, and refused
+                whole = one and layout.sharding != "none"
+                text = f"layout.{key} = {more} with layout.dp = {dp}" + whole * ' and layout.sharding = "none"'
+                unshared = {"sharding": "none"} if whole else {}
+                yield _Single(text, {key: more, "dp": dp, **unshared}, {})
 
 
 def refuse_what_does_not_fit(

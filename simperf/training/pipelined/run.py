@@ -25,6 +25,7 @@ from simperf.training.pipelined.whole_run import refuse_run, tell_run
 from simperf.training.replica import Dimensions
 from simperf.training.stragglers import change_links
 from simperf.training.strategies import DataExchange, ModelParallel
+from simperf.workload.op import Op
 from simperf.workload.product_recipe import RECIPES, product_recipe
 
 __all__ = ["pipeline_of", "refuse_divided", "train_divided"]
@@ -151,7 +152,17 @@ def refuse_divided(m: Session, job: Job) -> tuple[Pipeline, tuple[StageMemory, .
     if m.mode.waits and pipeline.layout.pp > 1:
         message = "a process that waits for each send would wait for a stage that waits for it"
         raise InputError(Problem(message, key="execution.mode", value=m.mode.name, expected="eager or scripted"))
+    _refuse_attention(m, pipeline)
     return pipeline, _memory(m, job, pipeline)
+
+
+def _refuse_attention(m: Session, pipeline: Pipeline) -> None:
+    """Refuse a library of attention without constants, which no change that fits would mend."""
+    layers = {id(one): one for part in pipeline.work.parts for one in part}.values()
+    ops = [op for layer in layers for op in layer.forward if isinstance(op, Op) and op.family == "attention"]
+    for node in {m.machine.nodes[node].part: node for node in pipeline.nodes}.values():
+        for op in dict.fromkeys(ops):
+            m.model(m.simulation.device(node)).cost(op)
 
 
 def train_divided(m: Session, job: Job) -> Program:

@@ -212,7 +212,7 @@ class Transformer:
             yield Problem(message, key="heads", value=str(self.heads), expected="a divisor of hidden, or head_dim")
         if bool(self.experts) != bool(self.experts_per_token) or self.experts_per_token > self.experts:
             message = "a router chooses some of the experts of a block"
-            expected = "1 to experts, both given or neither"
+            expected = f"1 to {self.experts}" if self.experts else "0, or a number of experts"
             yield Problem(message, key="experts_per_token", value=str(self.experts_per_token), expected=expected)
         for key in ("expert_ffn", "router_bias", "shared_experts", "dense_layers"):
             if getattr(self, key) and not self.experts:

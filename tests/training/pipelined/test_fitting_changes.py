@@ -1,12 +1,16 @@
 """Memory of a divided model, and the changes that make it fit."""
 
+import json
+import re
 from dataclasses import replace
 
 import pytest
 
+import simperf
 from simperf.errors import DeviceMemoryError, InputError
 from simperf.layout import Layout
 from simperf.memory import allocated
+from simperf.scenario import make_scenario
 from simperf.schedules import SCHEDULES
 from simperf.training.pipelined.division import divide
 from simperf.training.pipelined.fitting_changes import Divided, changes_that_fit, refuse_what_does_not_fit
@@ -177,6 +181,47 @@ def test_pairs_are_tried_where_no_change_is_enough():
     assert changes_that_fit(job, 1e6) == []
 
 
+def test_changes_that_are_told_are_played_as_they_are_told():
+    tables = {
+        "machine": {"use": "dgx-a100"},
+        "model": {"layers": 8, "hidden": 8192, "heads": 32, "vocabulary": 32000, "sequence": 4096},
+        "layout": {"dp": 8, "sharding": "zero-1"},
+        "program": {"use": "train", "strategy": "model-parallel", "precision": "bf16-master", "batch": 16, "steps": 1},
+    }
+    with pytest.raises(DeviceMemoryError) as caught:
+        simperf.run(make_scenario(tables))
+    told = caught.value.problems[0].expected.split("; or ")
+    assert any("layout.dp = 1" in one for one in told)
+    for one in told:
+        text, _, needs = one.rpartition(" (")
+        changed = {name: dict(table) for name, table in tables.items()}
+        for key, value in re.findall(r"([a-z_.]+) = (\"[^\"]*\"|\d+|true)", text):
+            table, _, name = key.rpartition(".")
+            changed[table or "program"][name] = json.loads(value)
+        memory = simperf.run(make_scenario(changed), record=False).metrics["memory"]
+        assert f"{memory.value / 1e9:.2f} GB)" == needs
+
+
+def test_a_change_without_effect_elsewhere_is_not_told():
+    """With one data-parallel rank no gradients travel, and a bucket is refused."""
+    plain = divided(layout=Layout(dp=2, sharding="zero-1"), batch=8, microbatch=1, recompute="full")
+    for exchange, there in ((DataExchange(), True), (DataExchange(bucket=40e6), False)):
+        found = changes_that_fit(changed(plain, exchange=exchange), plain.peak())
+        assert any(one.divided.layout.dp == 1 for one in found) == there
+
+
+def test_attention_without_constants_is_refused_before_memory():
+    program = {"use": "train", "strategy": "model-parallel", "stack": "internevo", "precision": "bf16-master"}
+    tables = {
+        "machine": {"use": "dgx-h100"},
+        "model": {"layers": 80, "hidden": 8192, "heads": 64, "vocabulary": 32000, "sequence": 4096},
+        "layout": {"dp": 8},
+        "program": {**program, "batch": 16},
+    }
+    with pytest.raises(InputError, match="has no constants of the attention kernels of flash-attention-triton"):
+        simperf.run(make_scenario(tables))
+
+
 def test_where_nothing_fits_more_gpus_are_asked_for():
     with pytest.raises(InputError) as caught:
         refuse_what_does_not_fit(divided(), 400e6)
@@ -184,8 +229,6 @@ def test_where_nothing_fits_more_gpus_are_asked_for():
 
 
 def test_a_run_tells_its_memory_and_refuses_what_does_not_fit():
-    import simperf
-
     given = {"on": "dgx-a100", "strategy": ModelParallel(microbatch=2), "precision": "bf16-master", "batch": 16}
     result = simperf.train(SMALL, layout=Layout(dp=2, tp=2, pp=2), set={"program.norm_kernels": "fused"}, **given)
     metrics = {name: one.value for name, one in result.metrics.items()}

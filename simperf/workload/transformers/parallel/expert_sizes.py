@@ -91,11 +91,13 @@ class ExpertSizes:
         if model.experts % self.ep:
             fewer = "fewer experts than ranks" if model.experts < self.ep else "it does not divide the experts"
             message = f"the {model.experts} experts of a layer are spread over {self.ep} ranks: {fewer}"
-            expected = " or ".join(f"ep = {one}" for one in nearest_divisors(model.experts, self.ep))
+            near = " or ".join(f"ep = {one}" for one in nearest_divisors(model.experts, self.ep))
+            expected = f"{near}, of which dp x cp x tp / etp is a multiple"
             yield Problem(message, key="ep", value=str(self.ep), expected=expected)
         if model.inner_width % self.etp:
             message = f"etp = {self.etp} does not divide the experts' width, {model.inner_width}"
-            expected = " or ".join(f"etp = {one}" for one in nearest_divisors(model.inner_width, self.etp))
+            near = " or ".join(f"etp = {one}" for one in nearest_divisors(model.inner_width, self.etp))
+            expected = f"{near}, of which dp x cp x tp is a multiple"
             yield Problem(message, key="etp", value=str(self.etp), expected=expected)
         if routing.shares and len(routing.shares) != model.experts:
             message = f"there are {model.experts} experts"

@@ -265,7 +265,7 @@ def rank_passes(
     if not kernels.fuses_norm(model.norm) and (model.norm != "rms" or model.qk_norm or model.kv_rank):
         what = "normalization of queries and keys" if model.norm == "rms" else "layer normalization"
         message = f"{what} of several kernels is not yet played with a layout"
-        problems.append(Problem(message, key="norm", value=kernels.norm, expected='norm = "fused"'))
+        problems.append(Problem(message, key="norm", value=kernels.norm, expected='"fused"'))
     if recompute == "selective-op" and (
         model.experts or model.kv_rank or kernels.attention != "flash" or model.dropout
     ):

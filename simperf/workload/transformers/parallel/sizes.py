@@ -142,10 +142,12 @@ class RankSizes:
             yield Problem(
                 message, key="kv_heads", value=str(kv_heads), expected=f"a divisor or a multiple of tp = {tp}"
             )
+        all_divided = math.gcd(*(whole for key, whole in wholes if key != "kv_heads"))
+        near = nearest_divisors(all_divided, tp, where=lambda one: not (kv_heads % one and one % kv_heads))
+        expected = " or ".join(f"tp = {one}" for one in near)
         for key, whole in wholes:
             if whole % tp:
                 message = f"tp = {tp} does not divide {key} = {whole}"
-                expected = " or ".join(f"tp = {one}" for one in nearest_divisors(whole, tp))
                 yield Problem(message, key="tp", value=str(tp), expected=expected)
 
     def _unscaled(self) -> Iterator[Problem]:
@@ -187,7 +189,7 @@ class RankSizes:
                 f"each of cp = {self.cp} ranks has some of the heads: they do not divide {kv_heads} key heads of a rank"
             )
             expected = " or ".join(f"cp = {one}" for one in nearest_divisors(kv_heads, self.cp))
-            expected += ', or context_exchange = "ring" or "all-gather"'
+            expected += "" if self.model.window else ', or context_exchange = "ring" or "all-gather"'
             yield Problem(message, key=key, value=str(self.cp), expected=expected)
 
     def _unseen(self) -> Iterator[Problem]:
@@ -197,7 +199,10 @@ class RankSizes:
             return
         if self.cp > 1 and self.context_exchange != "all-to-all":
             message = "ranks that share sequences would exchange keys that no query of a window sees"
-            expected = 'cp = 1, or context_exchange = "all-to-all"'
+            heads = max(1, (model.kv_heads or model.heads) // self.tp)
+            near = [f"cp = {one} with " for one in nearest_divisors(heads, self.cp, lambda one: one > 1)]
+            ways = near if heads % self.cp else [""]
+            expected = " or ".join(["cp = 1", *(f'{one}context_exchange = "all-to-all"' for one in ways)])
             yield Problem(message, key="window", value=window, expected=expected)
         if self.trained.documents:
             message = "a window within packed documents is not played"
