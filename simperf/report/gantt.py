@@ -126,6 +126,7 @@ def draw_gantt(axes: Any, result: Result, *, links: bool = True) -> None:
     if moving:
         handles.append(Patch(facecolor="#777777", label="link rate / capacity"))
     above = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.2}
+    above |= {"handlelength": 1.5, "columnspacing": 1.2}  # six of them, right of long names of rows
     axes.legend(handles=handles, ncols=columns(axes, len(handles)), **above)
     if dense:
         width = written(result.time / BINS, "s", digits=3)

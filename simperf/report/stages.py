@@ -19,6 +19,7 @@ _MEMORY = re.compile(r"memory of stage (\d+)")
 #: share of a step below which a column is left out, as its numbers would all be 0.0 [1]
 _SHOWN = 5e-4
 _HIDDEN = "hidden "
+_EXPOSED = "exposed "
 
 
 class Stages(NamedTuple):
@@ -55,6 +56,12 @@ class Stages(NamedTuple):
         """Communication of a stage that kernels hide, all dimensions together, as a part of a step [1]."""
         return sum(self.share(stage, kind) for kind in self.times[stage] if kind.startswith(_HIDDEN))
 
+    @property
+    def title(self) -> str:
+        """What the table has."""
+        exposed = any(kind.startswith(_EXPOSED) for kind in self.columns)
+        return f"Stages: percent of a step{', communication by what is exposed,' if exposed else ''} and memory"
+
     def table(self) -> Table:
         """The table: a row a stage."""
         from rich.table import Table
@@ -62,7 +69,8 @@ class Stages(NamedTuple):
         table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
         columns = self.columns
         hides = any(self.hidden(stage) >= _SHOWN for stage in self.times)
-        heads = ["stage", *(kind.replace(" ", "\n", 1) for kind in columns), *(["(hidden)"] if hides else []), "memory"]
+        words = [kind.removeprefix(_EXPOSED) for kind in columns]
+        heads = ["stage", *(word.replace(" ", "\n", 1) for word in words), *(["(hidden)"] if hides else []), "memory"]
         for head in heads:
             table.add_column(head, justify="right", no_wrap=True)
         for stage in self.times:

@@ -144,7 +144,7 @@ def result_view(result: Result, checks: Sequence[Check] = ()) -> RenderableType:
                 grid.add_row(name, Text(str(metric), justify="right"), metric.origin)
         parts += _titled("Metrics", grid)
         if stages is not None:
-            parts += _titled("Stages: percent of a step, and memory", stages.table())
+            parts += _titled(stages.title, stages.table())
     if any(use.work > 0 for use in result.resources.values()):
         parts += _titled("Resources", _resources(result))
     for title, lines in (("Modelled", result.modelled), ("Not modelled", result.not_modelled)):

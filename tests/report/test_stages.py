@@ -3,6 +3,7 @@
 import pytest
 
 from simperf.report.stages import stages_of
+from simperf.report.terminal import to_text
 from simperf.results import Metric
 
 METRICS = {
@@ -35,3 +36,23 @@ def test_what_takes_nothing_on_any_stage_has_no_column():
 def test_a_run_without_stages_has_no_table():
     assert stages_of({"time per step": METRICS["time per step"], "memory": METRICS["memory"]}) is None
     assert stages_of({"stage 0: kernels": METRICS["stage 0: kernels"]}) is None
+
+
+def test_all_dimensions_of_a_layout_fit_a_narrow_terminal():
+    kinds = [
+        "kernels",
+        "bubble",
+        "slowed",
+        "exposed tensor",
+        "exposed pipeline",
+        "exposed data",
+        "exposed norm",
+        "idle",
+    ]
+    metrics = {f"stage 15: {kind}": Metric(0.25, "s") for kind in kinds}
+    metrics |= {"time per step": Metric(2.0, "s"), "stage 15: hidden tensor": Metric(0.2, "s")}
+    metrics |= {"memory of stage 15": Metric(604.2e6, "B")}
+    text = to_text(stages_of(metrics).table(), width=78)
+    assert "604.2 MB" in text
+    assert all(kind.removeprefix("exposed ") in text for kind in kinds)
+    assert "exposed" in stages_of(metrics).title
