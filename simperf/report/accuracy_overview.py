@@ -29,9 +29,9 @@ _NOTES = (
     "within 3 % of linear scaling from one GPU's speed. Bias is the median signed error, above 0 where predictions "
     "are too fast. Lines below a question are parts of it, and baselines on the same points; nearer is the share of "
     "points at which the prediction is nearer than the baseline. Interval is the share of published figures that lie "
-    "in the 90 % interval which a run tells, made without their family (How sure a prediction is). Kernels are "
+    "in the 90 % interval which a run prints, made without their family (How sure a prediction is). Kernels are "
     "of shapes that nothing was fitted to, their baselines fitted to what the constants were fitted to. Large models "
-    "are told by the time of an iteration; ratios between their schedules and verdicts on what fits are not counted."
+    "are graded by the time of an iteration; ratios between their schedules and verdicts on what fits are not counted."
 )
 
 
