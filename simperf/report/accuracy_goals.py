@@ -16,7 +16,7 @@ def goals_markdown(goals: Sequence[GradedGoal]) -> str:
     for one in goals:
         missed = _told(one.goal, one.missed_by, points=True) if one.missed_by else "met"
         why = one.goal.reason if one.missed_by else ""
-        reached = _told(one.goal, one.reached, sign=one.goal.least < 0)
+        reached = _told(one.goal, one.reached, sign=-math.inf < one.goal.least < 0)
         lines.append(f"| [{one.goal.what}]({one.goal.page}) | {_bound(one.goal)} | {reached} | {missed} | {why} |")
     return "\n".join(lines)
 

@@ -174,8 +174,8 @@ What each family shows: [large models](explanation/accuracy-large-models.md).
 """
 
 
-_GOALS = """Goals were set before the predictions were improved. Steps are those whose GPU, of scaling all figures that
-need a prediction, and of intervals what is left out in turn; each page says how it was measured and what was tried.
+_GOALS = """Goals were set before the predictions were improved. Of scaling all figures count that need a prediction; of
+the rest what is named was left out. The page behind each line says how it was measured and what was tried.
 """
 
 

@@ -28,6 +28,8 @@ def test_a_line_tells_the_bound_what_was_reached_and_why_it_is_missed():
     lines = goals_markdown([GradedGoal(SHARE, 0.53), GradedGoal(count, 3.0), GradedGoal(between, 0.001)]).splitlines()
     assert lines[2] == "| [share](page.md) | at least 60 % | 53 % | 7 points | a reason |"
     assert lines[3] == "| [kinds](page.md) | at most 0 | 3 | 3 | few sources |"
+    most = AccuracyGoal("error", "e", -math.inf, 0.15, False, "page.md", "")
+    assert goals_markdown([GradedGoal(most, 0.127)]).endswith("| at most 15 % | 12.7 % | met |  |")
     assert lines[4] == "| [bias](page.md) | -1 to 1 % | +0.1 % | met |  |"
 
 
