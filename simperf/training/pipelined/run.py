@@ -160,7 +160,7 @@ def _refuse_attention(m: Session, pipeline: Pipeline) -> None:
     """Refuse a library of attention without constants, which no change that fits would mend."""
     layers = {id(one): one for part in pipeline.work.parts for one in part}.values()
     ops = [op for layer in layers for op in layer.forward if isinstance(op, Op) and op.family == "attention"]
-    for node in {m.machine.nodes[node].part: node for node in pipeline.nodes}.values():
+    for node in {m.machine.nodes[node].part: node for node in reversed(pipeline.nodes)}.values():
         for op in dict.fromkeys(ops):
             m.model(m.simulation.device(node)).cost(op)
 
