@@ -14,10 +14,11 @@ from typing import Any
 
 from simperf.errors import InputError, Problem, UnknownNameError, nearest
 from simperf.files import TomlFile, dotted, read_toml, refuse_format
+from simperf.hardware.part_catalog import PartCatalog
 from simperf.memory import ALLOCATORS
 from simperf.programs.parameters import field_value
 from simperf.programs.typed_tables import FieldValue, field_values
-from simperf.training.stack import ServerTransport, Serving, Stack, StackOption
+from simperf.training.stack import Pace, ServerTransport, Serving, Stack, StackOption
 from simperf.training.strategies import STRATEGIES, ModelParallel, Servers
 from simperf.workload.layer_kernels import LayerKernels
 from simperf.workload.optimizers import OPTIMIZERS
@@ -27,7 +28,7 @@ __all__ = ["load_stack", "stack_path", "stacks"]
 _FOLDER = Path(__file__).parent / "stacks"
 _KEYS = (
     *("format", "kind", "title", "base", "frontend", "optimizer", "allocator"),
-    *("strategy", "kernels", "transport", "serving", "source"),
+    *("strategy", "kernels", "transport", "serving", "pace", "source"),
 )
 
 
@@ -134,6 +135,7 @@ def _read(path: Path, above: tuple[Path, ...] = ()) -> Stack:
         found += _optimizer(toml, STRATEGIES[name], problems)
     if "allocator" in data:
         found += _allocator(toml, STRATEGIES[name], problems)
+    paces = _paces(toml, STRATEGIES[name], problems)
     sources = data.get("source", {})
     problems += _problems_of_sources(toml, found, sources if isinstance(sources, Mapping) else {})
     if problems:
@@ -151,7 +153,8 @@ def _read(path: Path, above: tuple[Path, ...] = ()) -> Stack:
     about = {"title": str(data.get("title", "")), "frontend": str(data.get("frontend", base.frontend))}
     source = str(sources["frontend"]) if "frontend" in sources else base.frontend_source
     try:
-        return Stack.of(path.stem, name, tuple({**before, **own}.values()), **about, frontend_source=source)
+        made = Stack.of(path.stem, name, tuple({**before, **own}.values()), **about, frontend_source=source)
+        return replace(made, paces=tuple({one.architecture: one for one in (*base.paces, *paces)}.values()))
     except InputError as error:
         places = {one.field: one.at for one in found}
         raise InputError([_placed(one, toml, places) for one in error.problems]) from None
@@ -217,6 +220,39 @@ def _allocator(toml: TomlFile, strategy: type[Any], problems: list[Problem]) -> 
         problems.append(toml.problem(at, message, value=given, expected="one of " + ", ".join(ALLOCATORS)))
     else:
         yield FieldValue(Stack, "allocator", given, given, at)
+
+
+def _paces(toml: TomlFile, strategy: type[Any], problems: list[Problem]) -> list[Pace]:
+    """Paces of kernels that the file gives, one an architecture."""
+    given, found = toml.data.get("pace", []), list[Pace]()
+    if not isinstance(given, list) or not all(isinstance(one, Mapping) for one in given):
+        problems.append(toml.problem(("pace",), "a list of tables is expected", expected="[[pace]]"))
+        return []
+    if given and strategy is not ModelParallel:
+        message, expected = "only divided models are played at it", "no [[pace]], or model-parallel"
+        problems.append(toml.problem(("pace",), message, expected=expected))
+    known = PartCatalog.beside(toml.path).names("architecture") if given else ()
+    for index, table in enumerate(given):
+        at: tuple[str | int, ...] = ("pace", index)
+        before = len(problems)
+        values = {one.field: one.value for one in field_values(Pace, table, toml, at, problems)}
+        name = table.get("architecture", "")
+        if len(problems) > before:
+            continue
+        if name not in known:
+            message = f"no such architecture{nearest(str(name), known)}"
+            problems.append(toml.problem((*at, "architecture"), message, value=name, expected=", ".join(known)))
+        elif name in {one.architecture for one in found}:
+            message, expected = "stands here twice", "one [[pace]] an architecture"
+            problems.append(toml.problem((*at, "architecture"), message, value=name, expected=expected))
+        elif not table.get("source"):
+            problems.append(toml.problem(at, "a value needs a source", expected='source = "..."'))
+        else:
+            try:
+                found.append(Pace(**{key: field_value(Pace, key, value) for key, value in values.items()}))
+            except InputError as error:
+                problems += [_placed(one, toml, {"share": (*at, "share")}) for one in error.problems]
+    return found
 
 
 def _problems_of_head(toml: TomlFile) -> Iterator[Problem]:

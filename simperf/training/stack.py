@@ -19,7 +19,7 @@ from simperf.training.strategies import STRATEGIES, Compression, DataExchange, S
 from simperf.units import Bytes, BytesPerSecond, Ratio, Seconds
 from simperf.workload.layer_kernels import LayerKernels
 
-__all__ = ["UNEVEN", "ServerTransport", "Serving", "Stack", "StackOption"]
+__all__ = ["UNEVEN", "Pace", "ServerTransport", "Serving", "Stack", "StackOption"]
 
 #: standard deviation of the logarithm of a connection's claim on a port that several use, from one transfer to the
 #: next: connections of TCP get equal shares only over many round trips. Fitted, one of five values tried (0 to 0.5), to
@@ -161,6 +161,32 @@ class StackOption:
 
 
 @dataclass(frozen=True, slots=True)
+class Pace:
+    """Share of their isolated speed that kernels keep in the steps of a stack, on GPUs of one architecture.
+
+    What clocks, caches and whatever else a step does take from kernels beside the events that are played.
+
+    Parameters
+    ----------
+    architecture : str
+        of the GPU's part, such as hopper
+    share : float
+        from above 0 to 1 [1]
+    source : str
+        measurements that it is fitted to
+    """
+
+    architecture: str = ""
+    share: Ratio = 1.0
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.share <= 1.0:
+            message, expected = "kernels are no faster in a step than alone", "above 0, at most 1"
+            raise InputError(Problem(message, key="share", value=f"{self.share:g}", expected=expected))
+
+
+@dataclass(frozen=True, slots=True)
 class Stack:
     """A library or a published program, as far as it differs from a plain loop.
 
@@ -189,6 +215,8 @@ class Stack:
         the same with expandable_segments:True in PYTORCH_CUDA_ALLOC_CONF; none: reserved memory is not told
     kernels : LayerKernels
         kernels of a transformer layer
+    paces : tuple of Pace
+        what kernels keep of their speed in its steps, by architecture; 1 where none is given
     """
 
     name: str = ""
@@ -202,6 +230,7 @@ class Stack:
     optimizer: str = ""
     allocator: Allocator = "none"
     kernels: LayerKernels = field(default_factory=LayerKernels)
+    paces: tuple[Pace, ...] = ()
 
     @classmethod
     def of(cls, name: str, strategy: str, options: Sequence[StackOption], **about: str) -> Stack:
@@ -240,6 +269,10 @@ class Stack:
         inner |= {"messages": StageMessages, "exchange": DataExchange}
         given = {name: part(**_of(part, self.options)) for name, part in inner.items() if _of(part, self.options)}
         return kind(**{**_of(kind, self.options), **given, **options})
+
+    def pace(self, architecture: str) -> Pace:
+        """The pace of kernels on GPUs of an architecture."""
+        return next((one for one in self.paces if one.architecture == architecture), Pace(architecture))
 
     def in_use(self, job_parts: Iterable[Any]) -> dict[str, str]:
         """Source of each option that a part of a job has as the stack sets it, by name."""

@@ -266,3 +266,87 @@ def test_every_stack_of_divided_models_names_its_allocator():
     divided = [name for name in stacks() if load_stack(name).strategy == "model-parallel"]
     assert len(divided) >= 11
     assert all(load_stack(name).allocator != "none" for name in divided)
+
+
+# Paces -----------------------------------------------------------------------------------
+
+SLOWER = """
+format = 1
+kind = "stack"
+title = "Slower"
+base = "megatron-core"
+
+[[pace]]
+architecture = "hopper"
+share = 0.8
+source = "measured"
+
+[[pace]]
+architecture = "volta"
+share = 0.5
+source = "measured"
+"""
+DIVIDED = {
+    "machine": {"use": "dgx-h100"},
+    "model": {"layers": 2, "hidden": 2048, "heads": 16, "vocabulary": 1000, "sequence": 512},
+    "layout": {"tp": 1},
+    "program": {"use": "train", "strategy": "model-parallel", "batch": 2, "precision": "bf16-master"},
+}
+
+
+def paced(mine, text=SLOWER, **program):
+    """Results without a pace and with the stack of a text."""
+    folder = mine(text)
+    made = [
+        make_scenario({**DIVIDED, "program": {**DIVIDED["program"], "stack": one, **program}}, folder=folder)
+        for one in ("megatron-core", "mine.toml")
+    ]
+    return [simperf.run(one) for one in made]
+
+
+def test_kernels_take_longer_by_the_pace_on_their_architecture(mine):
+    plain, slower = paced(mine, SLOWER.replace("0.8", "0.25"))
+    assert slower.time / plain.time == pytest.approx(4.0, rel=1e-3), "nothing but kernels, the first launch aside"
+    assert slower.assumed["mine: pace on hopper"] == "measured"
+    assert "mine: pace on volta" not in slower.assumed
+    assert slower.floor[1] <= slower.time
+
+
+def test_messages_keep_their_time_at_a_pace(mine):
+    folder, found = mine(SLOWER), []
+    for name in ("megatron-core", "mine.toml"):
+        tables = {**DIVIDED, "layout": {"tp": 8}, "program": {**DIVIDED["program"], "stack": name}}
+        result = simperf.run(make_scenario(tables, folder=folder))
+        found.append((result.time, sum(one.time for one in result.times if one.name == "communication")))
+    (plain, before), (slower, after) = found
+    assert after == pytest.approx(before, rel=0.05)
+    assert slower - plain == pytest.approx(0.25 * (plain - before), rel=0.05)
+
+
+def test_a_pace_in_a_file_takes_the_place_of_the_base_s(mine):
+    folder = mine(SLOWER)
+    again = SLOWER.replace("megatron-core", "mine.toml").replace("0.8", "0.9").split("[[pace]]")
+    (folder / "again.toml").write_text("[[pace]]".join(again[:2]), "utf-8")
+    found = load_stack("again.toml", folder)
+    assert [found.pace(one).share for one in ("hopper", "volta", "ampere")] == [0.9, 0.5, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('"hopper"', '"hoper"', r"pace\[0\].architecture: .*did you mean 'hopper'"),
+        ('"volta"', '"hopper"', r"pace\[1\].architecture: stands here twice"),
+        ("0.8", "1.8", r"pace\[0\].share: kernels are no faster in a step than alone"),
+        ("0.8", "0", r"pace\[0\].share: kernels are no faster"),
+        ("0.8", '"fast"', r"pace\[0\].share"),
+        ("share", "shares", r"pace\[0\].shares: .*did you mean 'share'"),
+        ('source = "measured"\n', "", r"pace\[0\]: a value needs a source"),
+        ('base = "megatron-core"', 'base = "apex-ddp"', "pace: only divided models are played at it"),
+        (SLOWER[SLOWER.index("[[pace]]") :], "pace = 3", "pace: a list of tables is expected"),
+    ],
+)
+def test_wrong_paces_are_told_with_line_and_key(mine, old, new, words):
+    folder = mine(SLOWER.replace(old, new, 1))
+    with pytest.raises(InputError, match=words) as caught:
+        load_stack("mine.toml", folder)
+    assert all("mine.toml" in str(problem) for problem in caught.value.problems)

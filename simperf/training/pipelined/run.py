@@ -56,7 +56,7 @@ def pipeline_of(m: Session, job: Job) -> Pipeline:
     refuse_numbers(layout, strategy, job.batch, model.model.layers, steps=job.steps, most=m.simulation.most)
     nodes = _nodes(m, job, layout)
     disturbances = job.disturbances
-    speeds = _speeds(job, len(nodes))
+    speeds = _speeds(m, job, nodes)
     marks = {change.resource: index for index, change in enumerate(disturbances.changes)}
     return Pipeline(
         layout,
@@ -251,9 +251,9 @@ def _nodes(m: Session, job: Job, layout: Layout) -> tuple[str, ...]:
     return there[: layout.ranks]
 
 
-def _speeds(job: Job, ranks: int) -> tuple[float, ...]:
-    """Speed of each rank [1]; none where all are equal."""
-    given, count = job.devices.speeds, job.disturbances.stragglers
+def _speeds(m: Session, job: Job, nodes: Sequence[str]) -> tuple[float, ...]:
+    """Speed of each rank [1], by the stack's pace on its GPU; none where all are 1."""
+    given, count, ranks = job.devices.speeds, job.disturbances.stragglers, len(nodes)
     if len(given) > ranks:
         message, expected = f"there are more speeds than {ranks} devices", f"at most {ranks} numbers"
         raise InputError(Problem(message, key="speeds", value=str(len(given)), expected=expected))
@@ -265,4 +265,7 @@ def _speeds(job: Job, ranks: int) -> tuple[float, ...]:
     speeds = [*given, *[1.0] * (ranks - len(given))]
     for rank in range(ranks - count, ranks):
         speeds[rank] /= job.disturbances.slowdown
+    paces = [job.stack.pace(getattr(m.machine.nodes[node].part, "architecture", "")) for node in nodes]
+    m.assumed |= {f"{job.stack.name}: pace on {one.architecture}": one.source for one in paces if one.share < 1.0}
+    speeds = [speed * pace.share for speed, pace in zip(speeds, paces, strict=True)]
     return tuple(speeds) if set(speeds) != {1.0} else ()

@@ -1,0 +1,123 @@
+"""Paces of kernels in the steps of stacks: ``python -m tests.truth.paces [STACK...] [--limit SECONDS]``.
+
+A pace is the share of their isolated speed that kernels keep in a step, one for each stack and architecture of GPUs. It
+is fitted to the cases (data: SIMPERF_TRUTH) of one half of the configurations and graded on the other half. Which half
+a configuration is in follows from its fields alone; rows that repeat it are in the same half. The share is that with
+which the median of the half has no bias, from one play without a pace and one with a first guess. Nothing is written.
+"""
+
+import argparse
+import math
+import sys
+import tempfile
+from functools import partial
+from pathlib import Path
+from statistics import median
+from zlib import crc32
+
+import tomli_w
+
+from simperf.accuracy.large_cases import read_large_cases
+from simperf.accuracy.large_jobs import case_tables
+from simperf.accuracy.large_stacks import stack_of
+from simperf.errors import SimperfError
+from simperf.run import run
+from simperf.scenario import make_scenario
+from simperf.workload.transformers.transformer_file import transformer_table
+from tests.truth.collectives import truth_folder
+from tests.truth.large_store import limited
+
+#: fewer configurations say nothing of a stack
+FEWEST = 3
+
+
+def fitted(case):
+    """Whether a case is in the half of the configurations that paces are fitted to."""
+    how, machine = case.layout, case.machine
+    configuration = (
+        *(case.family, sorted(transformer_table(case.model).items()), machine.gpu.name, machine.servers, how.layout),
+        *(how.batch, how.microbatch, how.precision, how.products, how.schedule, how.chunks, how.recompute),
+    )
+    return crc32(repr(configuration).encode()) % 2 == 0
+
+
+def time_at(case, share, folder):
+    """Time of an iteration with a pace [s]."""
+    tables = case_tables(case)
+    name, architecture = tables["program"]["stack"], case.machine.gpu.architecture
+    path = Path(folder) / f"{name}-{architecture}-{share:.6f}.toml"
+    pace = {"architecture": architecture, "share": share, "source": "a trial"}
+    path.write_text(tomli_w.dumps({"format": 1, "kind": "stack", "title": name, "base": name, "pace": [pace]}))
+    tables["program"]["stack"], tables["run"] = str(path), {"force": True}
+    return float(run(make_scenario(tables), record=False).metrics["time per step"].value)
+
+
+def errors(cases, at):
+    """Logarithm of measured over predicted time of the cases that can be played, by name."""
+    found = {}
+    for one in cases:
+        try:
+            found[one.name] = math.log(one.time / at(one))
+        except SimperfError as error:
+            print(f"{one.name}: {error}", file=sys.stderr, flush=True)
+    return found
+
+
+def share_without_bias(alone, guessed, guess):
+    """Share with which the median case has no error; a case's time is taken as a power of the share."""
+    wanted = []
+    for name in alone.keys() & guessed.keys():
+        power = (alone[name] - guessed[name]) / -math.log(guess)
+        wanted.append(-alone[name] / power)
+    return min(1.0, math.exp(median(wanted)))
+
+
+def told(values):
+    """Median of the absolute errors and the median signed one of predictions, as percentages."""
+    off = [math.expm1(-value) for value in values]
+    return f"{median(map(abs, off)):.1%} ({median(off):+.1%})" if off else "-"
+
+
+def main(arguments=None):
+    """Fit and grade."""
+    parser = argparse.ArgumentParser(prog="python -m tests.truth.paces", description=__doc__)
+    parser.add_argument("stacks", nargs="*", help="all by default")
+    parser.add_argument("--limit", type=int, default=30, help="seconds of the processor for a play [%(default)s]")
+    given = parser.parse_args(arguments)
+    groups = {}
+    for one in read_large_cases(truth_folder() / "llm")[0]:
+        try:
+            name = stack_of(one)
+        except SimperfError:
+            continue
+        if one.time is not None and not one.machine.why_not and (not given.stacks or name in given.stacks):
+            groups.setdefault((name, one.machine.gpu.architecture), []).append(one)
+
+    with tempfile.TemporaryDirectory() as folder:
+
+        def at(share):
+            def time(case):
+                with limited(given.limit):
+                    return time_at(case, share, folder)
+
+            return partial(errors, at=time)
+
+        print("| stack | architecture | fitted: rows | without | share | graded: rows | without | with |")
+        print("|---|---|--:|--:|--:|--:|--:|--:|")
+        for (name, architecture), cases in sorted(groups.items()):
+            half, others = [one for one in cases if fitted(one)], [one for one in cases if not fitted(one)]
+            alone = at(1.0)(half)
+            if len(alone) < FEWEST:
+                continue
+            guess = min(0.98, math.exp(-median(alone.values())))
+            share = round(share_without_bias(alone, at(guess)(half), guess), 2)
+            before, after = at(1.0)(others), at(share)(others)
+            both = before.keys() & after.keys()
+            row = (name, architecture, len(alone), told(alone.values()), f"{share:.2f}", len(both))
+            cells = (*row, told([before[one] for one in both]), told([after[one] for one in both]))
+            print("|", " | ".join(map(str, cells)), "|", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
