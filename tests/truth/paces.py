@@ -1,6 +1,7 @@
 """Paces of kernels in the steps of stacks: ``python -m tests.truth.paces [STACK...] [--limit SECONDS]``.
 
-A pace is the share of their isolated speed that kernels keep in a step, one for each stack and architecture of GPUs. It
+A pace is the share of their isolated speed that kernels keep in a step, one for each stack, with all that have it as
+their base, and architecture of GPUs. It
 is fitted to the cases (data: SIMPERF_TRUTH) of one half of the configurations and graded on the other half. Which half
 a configuration is in follows from its fields alone; rows that repeat it are in the same half. The share is that with
 which the median of the half has no bias, from one play without a pace and one with a first guess. Nothing is written.
@@ -21,6 +22,8 @@ from simperf.accuracy.large_cases import read_large_cases
 from simperf.accuracy.large_jobs import case_tables
 from simperf.accuracy.large_stacks import stack_of
 from simperf.errors import SimperfError
+from simperf.files import read_toml
+from simperf.programs.stack_file import stack_path
 from simperf.run import run
 from simperf.scenario import make_scenario
 from simperf.workload.transformers.transformer_file import transformer_table
@@ -39,6 +42,12 @@ def fitted(case):
         *(how.batch, how.microbatch, how.precision, how.products, how.schedule, how.chunks, how.recompute),
     )
     return crc32(repr(configuration).encode()) % 2 == 0
+
+
+def root(name):
+    """The stack that a stack is a version of."""
+    base = read_toml(stack_path(name)).data.get("base")
+    return root(base) if base else name
 
 
 def time_at(case, share, folder):
@@ -87,7 +96,7 @@ def main(arguments=None):
     groups = {}
     for one in read_large_cases(truth_folder() / "llm")[0]:
         try:
-            name = stack_of(one)
+            name = root(stack_of(one))
         except SimperfError:
             continue
         if one.time is not None and not one.machine.why_not and (not given.stacks or name in given.stacks):
