@@ -18,7 +18,7 @@ from simperf.hardware.part_catalog import PartCatalog
 from simperf.memory import ALLOCATORS
 from simperf.programs.parameters import field_value
 from simperf.programs.typed_tables import FieldValue, field_values
-from simperf.training.stack import Pace, ServerTransport, Serving, Stack, StackOption
+from simperf.training.stack import ServerTransport, Serving, Stack, StackOption, StackPace
 from simperf.training.strategies import STRATEGIES, ModelParallel, Servers
 from simperf.workload.layer_kernels import LayerKernels
 from simperf.workload.optimizers import OPTIMIZERS
@@ -153,8 +153,8 @@ def _read(path: Path, above: tuple[Path, ...] = ()) -> Stack:
     about = {"title": str(data.get("title", "")), "frontend": str(data.get("frontend", base.frontend))}
     source = str(sources["frontend"]) if "frontend" in sources else base.frontend_source
     try:
-        made = Stack.of(path.stem, name, tuple({**before, **own}.values()), **about, frontend_source=source)
-        return replace(made, paces=tuple({one.architecture: one for one in (*base.paces, *paces)}.values()))
+        options, by = tuple({**before, **own}.values()), {one.architecture: one for one in (*base.paces, *paces)}
+        return Stack.of(path.stem, name, options, **about, frontend_source=source, paces=tuple(by.values()))
     except InputError as error:
         places = {one.field: one.at for one in found}
         raise InputError([_placed(one, toml, places) for one in error.problems]) from None
@@ -222,9 +222,9 @@ def _allocator(toml: TomlFile, strategy: type[Any], problems: list[Problem]) -> 
         yield FieldValue(Stack, "allocator", given, given, at)
 
 
-def _paces(toml: TomlFile, strategy: type[Any], problems: list[Problem]) -> list[Pace]:
+def _paces(toml: TomlFile, strategy: type[Any], problems: list[Problem]) -> list[StackPace]:
     """Paces of kernels that the file gives, one an architecture."""
-    given, found = toml.data.get("pace", []), list[Pace]()
+    given, found = toml.data.get("pace", []), list[StackPace]()
     if not isinstance(given, list) or not all(isinstance(one, Mapping) for one in given):
         problems.append(toml.problem(("pace",), "a list of tables is expected", expected="[[pace]]"))
         return []
@@ -235,7 +235,7 @@ def _paces(toml: TomlFile, strategy: type[Any], problems: list[Problem]) -> list
     for index, table in enumerate(given):
         at: tuple[str | int, ...] = ("pace", index)
         before = len(problems)
-        values = {one.field: one.value for one in field_values(Pace, table, toml, at, problems)}
+        values = {one.field: one.value for one in field_values(StackPace, table, toml, at, problems)}
         name = table.get("architecture", "")
         if len(problems) > before:
             continue
@@ -249,7 +249,7 @@ def _paces(toml: TomlFile, strategy: type[Any], problems: list[Problem]) -> list
             problems.append(toml.problem(at, "a value needs a source", expected='source = "..."'))
         else:
             try:
-                found.append(Pace(**{key: field_value(Pace, key, value) for key, value in values.items()}))
+                found.append(StackPace(**{key: field_value(StackPace, key, value) for key, value in values.items()}))
             except InputError as error:
                 problems += [_placed(one, toml, {"share": (*at, "share")}) for one in error.problems]
     return found

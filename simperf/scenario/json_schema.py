@@ -193,7 +193,7 @@ def _job_tables() -> Schema:
 def _stack() -> Schema:
     """A file of a software stack."""
     from simperf.memory import ALLOCATORS
-    from simperf.training.stack import Pace, ServerTransport, Serving
+    from simperf.training.stack import ServerTransport, Serving, StackPace
     from simperf.workload.layer_kernels import LayerKernels
     from simperf.workload.optimizers import OPTIMIZERS
 
@@ -207,7 +207,7 @@ def _stack() -> Schema:
     properties["kernels"] = _fields(LayerKernels)
     properties["optimizer"] = {"enum": list(OPTIMIZERS), "description": "implementation of the optimizer"}
     properties["allocator"] = {"enum": list(ALLOCATORS), "description": "of GPUs' memory, for model-parallel"}
-    properties["pace"] = {"type": "array", "items": _fields(Pace)}
+    properties["pace"] = {"type": "array", "items": _fields(StackPace)}
     properties["base"] = {"type": "string", "description": "a stack that this one is, but for what it gives"}
     properties["source"] = {"type": "object", "additionalProperties": text, "description": "of each value"}
     schema = _table(properties, required=["format", "kind", "source"])

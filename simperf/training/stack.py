@@ -19,7 +19,7 @@ from simperf.training.strategies import STRATEGIES, Compression, DataExchange, S
 from simperf.units import Bytes, BytesPerSecond, Ratio, Seconds
 from simperf.workload.layer_kernels import LayerKernels
 
-__all__ = ["UNEVEN", "Pace", "ServerTransport", "Serving", "Stack", "StackOption"]
+__all__ = ["UNEVEN", "ServerTransport", "Serving", "Stack", "StackOption", "StackPace"]
 
 #: standard deviation of the logarithm of a connection's claim on a port that several use, from one transfer to the
 #: next: connections of TCP get equal shares only over many round trips. Fitted, one of five values tried (0 to 0.5), to
@@ -161,7 +161,7 @@ class StackOption:
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class StackPace:
     """Share of their isolated speed that kernels keep in the steps of a stack, on GPUs of one architecture.
 
     What clocks, caches and whatever else a step does take from kernels beside the events that are played.
@@ -215,7 +215,7 @@ class Stack:
         the same with expandable_segments:True in PYTORCH_CUDA_ALLOC_CONF; none: reserved memory is not told
     kernels : LayerKernels
         kernels of a transformer layer
-    paces : tuple of Pace
+    paces : tuple of StackPace
         what kernels keep of their speed in its steps, by architecture; 1 where none is given
     """
 
@@ -230,11 +230,11 @@ class Stack:
     optimizer: str = ""
     allocator: Allocator = "none"
     kernels: LayerKernels = field(default_factory=LayerKernels)
-    paces: tuple[Pace, ...] = ()
+    paces: tuple[StackPace, ...] = ()
 
     @classmethod
-    def of(cls, name: str, strategy: str, options: Sequence[StackOption], **about: str) -> Stack:
-        """The stack of options; `about` are its title and frontend.
+    def of(cls, name: str, strategy: str, options: Sequence[StackOption], **about: Any) -> Stack:
+        """The stack of options; `about` are its title, frontend and paces.
 
         Raises
         ------
@@ -270,9 +270,9 @@ class Stack:
         given = {name: part(**_of(part, self.options)) for name, part in inner.items() if _of(part, self.options)}
         return kind(**{**_of(kind, self.options), **given, **options})
 
-    def pace(self, architecture: str) -> Pace:
+    def pace(self, architecture: str) -> StackPace:
         """The pace of kernels on GPUs of an architecture."""
-        return next((one for one in self.paces if one.architecture == architecture), Pace(architecture))
+        return next((one for one in self.paces if one.architecture == architecture), StackPace(architecture))
 
     def in_use(self, job_parts: Iterable[Any]) -> dict[str, str]:
         """Source of each option that a part of a job has as the stack sets it, by name."""
