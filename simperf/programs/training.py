@@ -47,8 +47,7 @@ Strategy = Literal["ddp", "data-parallel", "naive", "local-sgd", "model-parallel
 _DDP = Section.of(
     DDP,
     *("algorithm", "options", "bucket", "first_bucket", "overlap", "slowdown"),
-    *("accumulate", "broadcast", "bucket_view", "watched", "batch_wait"),
-    *("sample_sums", "loss_read"),
+    *("accumulate", "broadcast", "bucket_view", "watched", "waits"),
 )
 _LOCAL_SGD = Section.of(LocalSGD, "algorithm", "options", "every", "accumulate", "watched")
 _MODEL_PARALLEL = Section.of(

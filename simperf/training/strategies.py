@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, TypeAlias
 
-from simperf.errors import InputError, Problem, UnknownNameError
+from simperf.errors import InputError, Problem, UnknownNameError, nearest
 from simperf.hardware import Machine
 from simperf.training.data.buckets import BUCKET, FIRST_BUCKET
 from simperf.training.field_types import refuse_types
@@ -48,6 +48,10 @@ __all__ = [
 ]
 
 
+#: results of the device that a process may wait for in each micro-batch
+WAITS = ("batch", "sums", "loss")
+
+
 @dataclass(frozen=True, slots=True)
 class DDP:
     """DistributedDataParallel: a process a device, gradients averaged in buckets while the backward pass goes on.
@@ -74,13 +78,15 @@ class DDP:
         micro-batches a step; gradients travel after the last (no_sync)
     watched : bool
         each process waits for its device after every step, as one that prints the loss
-    batch_wait : bool
-        each process waits for the copy of each micro-batch, which follows what was launched before (no non_blocking)
-    sample_sums : bool
-        before the forward pass of a micro-batch each process adds up a tensor of one number a sample (the lengths of
-        its sentences) in Python, a launch each, and waits for the sum
-    loss_read : bool
-        each process waits for the loss of each micro-batch before its backward pass
+    waits : tuple of str
+        what each process waits for in each micro-batch: batch, its copy, which follows what was launched before (no
+        non_blocking); sums, before the forward pass the sum of a tensor of one number a sample (the lengths of its
+        sentences) in Python, a launch each; loss, before the backward pass
+
+    Raises
+    ------
+    InputError
+        An unknown wait, or one twice.
     """
 
     algorithm: str = ""
@@ -93,9 +99,14 @@ class DDP:
     slowdown: Ratio = 1.0
     accumulate: int = 1
     watched: bool = False
-    batch_wait: bool = False
-    sample_sums: bool = False
-    loss_read: bool = False
+    waits: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        odd = [one for one in self.waits if one not in WAITS]
+        if odd or len(set(self.waits)) < len(self.waits):
+            message = f"no such wait{nearest(odd[0], WAITS)}" if odd else "a wait stands here twice"
+            expected = f"some of {', '.join(WAITS)}, each once"
+            raise InputError(Problem(message, key="waits", value=", ".join(self.waits), expected=expected))
 
 
 @dataclass(frozen=True, slots=True)

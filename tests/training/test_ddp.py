@@ -141,12 +141,12 @@ def test_results_that_the_process_waits_for_add_their_launches_to_a_step():
     assert plain == pytest.approx(40 * 420e-6, rel=1e-9)  # launches are hidden
     add = m.kernel(make_op({"op": "add", "elements": 1}), m.simulation.device("gpu0")).time
     assert add < once
-    _, batch = step(batch_wait=True)
+    _, batch = step(waits=("batch",))
     assert batch - plain == pytest.approx(once, rel=1e-6)  # layers have no result to fetch
-    _, sums = step(batch_wait=True, sample_sums=True)
+    _, sums = step(waits=("batch", "sums"))
     assert sums - batch == pytest.approx(40 * once + add + fetch, rel=1e-6)
-    _, loss = step(loss_read=True)
+    _, loss = step(waits=("loss",))
     assert loss - plain == pytest.approx(once, rel=1e-6)
     _, free = step(accumulate=2)
-    _, twice = step(accumulate=2, loss_read=True)
+    _, twice = step(accumulate=2, waits=("loss",))
     assert twice - free == pytest.approx(2 * once, rel=1e-6)

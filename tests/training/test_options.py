@@ -27,9 +27,7 @@ CHANGES = {
     "broadcast": True,
     "bucket_view": False,
     "watched": True,
-    "batch_wait": True,
-    "sample_sums": True,
-    "loss_read": True,
+    "waits": ("batch", "sums", "loss"),
 }
 WORK = layers(forward=1e-3, nbytes_input=1e3, launch=100e-6)
 

@@ -49,7 +49,7 @@ def test_epilogue_joins_the_product():
     assert graph.nbytes - after.nbytes == 2 * 4 * 32 * 64
     first = after.ops[0]
     assert (first.family, first.gemm, first.inputs) == ("gemm", graph.ops[0].gemm, ("x", "w1", "b1"))
-    assert fuse(graph, epilogues=False) == graph
+    assert fuse(graph, epilogues=False).ops == graph.ops
 
 
 def test_residual_epilogue_reads_the_residual():

@@ -72,8 +72,7 @@ class ReplicatedRun:
         self.watched = self.strategy.watched if isinstance(self.strategy, DDP | LocalSGD | DataParallel) else False
         self.reads = HostReads(step=self.watched)
         if isinstance(self.strategy, DDP):
-            own = self.strategy
-            self.reads = replace(self.reads, batch=own.batch_wait, sums=own.sample_sums, loss=own.loss_read)
+            self.reads = replace(self.reads, **dict.fromkeys(self.strategy.waits, True))
         #: whether one process drives all devices
         self.one_process = isinstance(self.strategy, ONE_PROCESS)
         #: whether ranks differ by more than what they compute
