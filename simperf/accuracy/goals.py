@@ -57,13 +57,15 @@ class GradedGoal:
 
     @property
     def missed_by(self) -> float:
-        """Distance from the bound [1]; 0 where the goal is met.
+        """Distance from the bound [1]; 0 where the goal is met, NaN where there is no figure.
 
         Examples
         --------
         >>> GradedGoal(AccuracyGoal("share", "x", 0.6, math.inf, False, "", ""), 0.5).missed_by
         0.1
         """
+        if math.isnan(self.reached):
+            return math.nan
         return max(0.0, round(self.goal.least - self.reached, 9), round(self.reached - self.goal.most, 9))
 
 

@@ -347,6 +347,9 @@ class Job:
                 message = f"the model has other {key}" if own else "the model has none"
                 expected = f"a model made with the stack's {key}, or a stack without"
                 return [Problem(message, key=f"stack.{key}", value=str(value), expected=expected)]
+        if stack.paces and not isinstance(self.strategy, ModelParallel):
+            message, expected = "only divided models have paces", "a stack without, or model-parallel"
+            return [Problem(message, key="stack.paces", value=stack.name or "paces", expected=expected)]
         own = not stack.strategy or isinstance(self.strategy, STRATEGIES[stack.strategy])
         plain = (stack.transport, stack.serving) == (ServerTransport(), Serving())
         if own and (plain or isinstance(self.strategy, Servers)):

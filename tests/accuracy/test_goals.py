@@ -19,6 +19,7 @@ SHARE = AccuracyGoal("share", "x", 0.6, math.inf, False, "page.md", "a reason")
 def test_a_goal_is_missed_by_the_distance_from_its_bound():
     between = AccuracyGoal("between", "x", -0.01, 0.01, False, "page.md", "")
     assert [GradedGoal(SHARE, value).missed_by for value in (0.53, 0.6, 0.7)] == [0.07, 0.0, 0.0]
+    assert math.isnan(GradedGoal(SHARE, math.nan).missed_by), "no figure is no goal that is met"
     assert [GradedGoal(between, value).missed_by for value in (-0.03, 0.0, 0.02)] == [0.02, 0.0, 0.01]
 
 
