@@ -28,6 +28,8 @@ _PATIENCE = 20.0
 _GRACE = 300.0
 #: how long processes may take to end [s]
 _ENDING = 60.0
+#: how long a client, and then its cluster, may take to give up [s]
+_GIVING_UP = 10.0
 #: how long after its failure a cluster may still start a process, which threads of its own do [s]
 _AFTERMATH = 1.0
 
@@ -173,13 +175,31 @@ class DaskCluster(Executor):
             self.client.close()
         self._close_cluster()
 
-    def _close_cluster(self) -> None:
+    def abandon(self) -> None:
+        """End at once: what waits is cancelled, and what is at work ends with its process.
+
+        The tasks at work on a cluster that others run go on there, unheard.
+        """
+        self._open = False
+        for outcome in list(self._pending):
+            outcome.cancel()
+        with suppress(TimeoutError):  # dask waits for minutes for a scheduler that is busy
+            self.client.close(timeout=_GIVING_UP)
+        workers = _workers(self.cluster) if self.cluster else set()
+        self._close_cluster(_GIVING_UP)
+        if any(worker.is_running() for worker in workers):
+            _stop(self.cluster)
+            _end(workers)
+            # what dask does when it forgets them would wait for the loop that is stopped
+            self.client.status, self.cluster.status = "closed", _distributed.Status.closed
+
+    def _close_cluster(self, within: float = _ENDING) -> None:
         """End the processes; those that do not hear end with this one, which they watch."""
         if self.cluster is None:
             return
         try:
             with suppress(TimeoutError):
-                self.cluster.close(timeout=_ENDING)
+                self.cluster.close(timeout=within)
         except AssertionError:  # dask's, where a process is just starting
             _stop(self.cluster)
             _end_children(self._others)
@@ -203,6 +223,22 @@ def _stop(cluster: Any) -> None:
 
 def _say_nothing(loop: object, context: object) -> None:
     """Handle what goes wrong in a cluster that is stopped."""
+
+
+def _workers(cluster: Any) -> set[Any]:
+    """The processes of a cluster on this computer."""
+    numbers = {nanny.pid for nanny in list(cluster.workers.values())}
+    return {child for child in _children() if child.pid in numbers}
+
+
+def _end(processes: set[Any]) -> None:
+    """End processes: by a request, and by force where it is not heard."""
+    for process in processes:
+        with suppress(_psutil.NoSuchProcess):
+            process.terminate()
+    for process in _psutil.wait_procs(processes, timeout=_AFTERMATH)[1]:
+        with suppress(_psutil.NoSuchProcess):
+            process.kill()
 
 
 def _children() -> set[Any]:

@@ -1,6 +1,8 @@
 """An engine of dask that can do no more: every future ends, and whoever waits is told."""
 
 import asyncio
+import gc
+import time
 from concurrent.futures import Future
 from multiprocessing import active_children
 
@@ -78,3 +80,25 @@ def test_a_task_that_waits_is_let_go_and_nothing_is_taken_afterwards(lonely):
     assert waiting.cancelled()
     with pytest.raises(RuntimeError, match="shut down"):
         cluster.submit(abs, -3)
+
+
+def test_what_is_given_up_ends_with_its_processes_though_nobody_closes(monkeypatch):
+    def never(*args, **kwargs):
+        raise TimeoutError
+
+    engine = module.DaskCluster(2)
+    outcome = engine.submit(time.sleep, 600)
+    workers = module._workers(engine.cluster)
+    assert len(workers) == 2
+    with monkeypatch.context() as deaf:
+        deaf.setattr(engine.client, "close", never)
+        deaf.setattr(engine.cluster, "close", never)
+        began = time.monotonic()
+        engine.abandon()
+    assert time.monotonic() - began < 30
+    assert outcome.cancelled()
+    assert not any(worker.is_running() for worker in workers)
+    with pytest.raises(RuntimeError):
+        engine.submit(abs, -3)
+    del engine
+    gc.collect()

@@ -306,15 +306,18 @@ def test_ctrl_c_reaches_every_process_and_only_the_first_answers(tmp_path, engin
     if engine.startswith("dask"):
         pytest.importorskip("simperf.study.dask_cluster", exc_type=ImportError)
     (tmp_path / "sleeper.py").write_text(SLEEPER)
-    words = [sys.executable, str(tmp_path / "sleeper.py"), engine]
-    running = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
-    assert running.stdout.readline() == "begun\n"
-    time.sleep(pause)
-    os.killpg(running.pid, signal.SIGINT)
-    try:
-        err = running.communicate(timeout=60)[1]
-    finally:
-        running.kill()
+    words = [sys.executable, "-X", "faulthandler", str(tmp_path / "sleeper.py"), engine]
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as running:
+        assert running.stdout.readline() == "begun\n"
+        time.sleep(pause)
+        os.killpg(running.pid, signal.SIGINT)
+        try:
+            err = running.communicate(timeout=60)[1]
+        except subprocess.TimeoutExpired:
+            running.send_signal(signal.SIGABRT)  # faulthandler tells where it waits
+            pytest.fail(running.communicate()[1])
     assert err.count("Traceback") == 1, err
     assert err.rstrip().endswith("KeyboardInterrupt")
 
