@@ -168,7 +168,8 @@ class Layout:
             return [Problem(message, key=key, value=str(copies), expected=expected)]
         if self.spreads_experts and self.expert_dp % copies:
             message = f"does not divide the {self.expert_dp} ranks that have copies of an expert"
-            expected = " or ".join(map(str, nearest_divisors(self.expert_dp, copies)))
+            near = nearest_divisors(self.expert_dp, copies, where=lambda one: self.dp % one == 0)
+            expected = " or ".join(map(str, near))
             return [Problem(message, key=key, value=str(copies), expected=expected)]
         return []
 
@@ -227,7 +228,8 @@ class Layout:
         if copies % self.ep:
             what = "dp x cp" if self.expert_tp == self.tp else f"{what} / etp"
             message = f"experts are spread over groups of {what} = {copies} ranks, which {self.ep} does not divide"
-            expected = f"a divisor of {copies} that divides the number of experts, too"
+            near = " or ".join(f"ep = {one}" for one in nearest_divisors(copies, self.ep))
+            expected = f"{near}, of which the number of experts is a multiple"
             return [Problem(message, key="ep", value=str(self.ep), expected=expected)]
         return []
 

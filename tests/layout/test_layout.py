@@ -21,7 +21,7 @@ def test_sizes_multiply_to_the_ranks_and_experts_share_them():
     [
         ({"dp": 0}, r"dp: .*1 or more"),
         ({"tp": True}, r"tp: .*1 or more"),
-        ({"dp": 6, "ep": 4}, r"which 4 does not divide(?s:.*)a divisor of 6 that"),
+        ({"dp": 6, "ep": 4}, r"which 4 does not divide(?s:.*)ep = 3 or ep = 6, of which"),
         ({"dp": 2, "sharding": "zero-4"}, r"did you mean"),
         ({"tp": 8, "sharding": "zero-3"}, "has no effect"),
         ({"dp": 6, "sharding": "zero-3", "dp_replicate": 4}, r"does not divide dp = 6(?s:.*)3 or 6"),

@@ -169,10 +169,12 @@ def test_numbers_and_options_that_have_no_meaning():
         make_schedule("gpipe", stages=2, microbatches=2, chunks=2)
     with pytest.raises(InputError, match="4 or 8"):
         make_schedule("interleaved", stages=4, microbatches=6)
-    with pytest.raises(InputError, match="an even number, with stage_layers"):
+    with pytest.raises(InputError, match="2 or 4, with stage_layers"):
         make_schedule("dualpipe", stages=3, microbatches=12)
-    with pytest.raises(InputError, match="8 or an even one above"):
+    with pytest.raises(InputError, match="expected: 8"):
         make_schedule("dualpipe", stages=4, microbatches=6)
+    with pytest.raises(InputError, match="expected: 12"):
+        make_schedule("dualpipe", stages=4, microbatches=11)
     with pytest.raises(InputError, match="chunks"):
         make_schedule("interleaved", stages=4, microbatches=4, chunks=0)
     with pytest.raises(InputError, match="more passes"):

@@ -177,7 +177,7 @@ def test_files_that_are_no_configuration(tmp_path):
     ("change", "key", "words"),
     [
         ({"num_attention_heads": 7}, "num_attention_heads", "hidden_size = 64 is not a multiple"),
-        ({"num_key_value_heads": 3}, "num_key_value_heads", "a divisor of num_attention_heads"),
+        ({"num_key_value_heads": 3}, "num_key_value_heads", "expected: 2 or 4"),
         ({"vocab_size": 0}, "vocab_size", "a whole number, 1 or more"),
         ({"hidden_size": "64"}, "hidden_size", "a whole number is expected"),
         ({"num_experts": 4, "num_experts_per_tok": 5}, "num_experts_per_tok", "1 to 4"),

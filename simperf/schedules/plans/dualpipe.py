@@ -65,13 +65,13 @@ def dualpipe(stages: int, microbatches: int) -> Schedule:
     problems = []
     if stages % 2:
         message = "an even number of stages is expected: they are used from both ends"
-        expected = "an even number, with stage_layers where it does not divide the layers"
+        near = f"{stages - 1} or {stages + 1}" if stages > 1 else "2"
+        expected = f"{near}, with stage_layers where it does not divide the layers"
         problems.append(Problem(message, key="stages", value=str(stages), expected=expected))
     if microbatches % 2 or microbatches < 2 * stages:
         message = "an even number of micro-batches is expected, two for each stage or more"
-        problems.append(
-            Problem(message, key="microbatches", value=str(microbatches), expected=f"{2 * stages} or an even one above")
-        )
+        near = max(2 * stages, microbatches + 1)
+        problems.append(Problem(message, key="microbatches", value=str(microbatches), expected=str(near)))
     if problems:
         raise InputError(problems)
     half, middle = microbatches // 2, stages // 2

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
-from simperf.errors import InputError, Problem, nearest
+from simperf.errors import InputError, Problem, nearest, nearest_divisors
 
 __all__ = ["ACTIVATIONS", "NORMS", "POSITIONS", "Transformer", "Weight"]
 
@@ -206,10 +206,12 @@ class Transformer:
     def _consistency(self) -> Iterator[Problem]:
         if self.heads % (self.kv_heads or self.heads):
             message = f"{self.heads} query heads are not a multiple of the key and value heads"
-            yield Problem(message, key="kv_heads", value=str(self.kv_heads), expected="a divisor of heads")
+            expected = " or ".join(map(str, nearest_divisors(self.heads, self.kv_heads)))
+            yield Problem(message, key="kv_heads", value=str(self.kv_heads), expected=expected)
         if not self.head_dim and self.hidden % self.heads:
             message = f"hidden = {self.hidden} is not a multiple of {self.heads} heads"
-            yield Problem(message, key="heads", value=str(self.heads), expected="a divisor of hidden, or head_dim")
+            near = " or ".join(map(str, nearest_divisors(self.hidden, self.heads)))
+            yield Problem(message, key="heads", value=str(self.heads), expected=f"{near}, or a head_dim")
         if bool(self.experts) != bool(self.experts_per_token) or self.experts_per_token > self.experts:
             message = "a router chooses some of the experts of a block"
             expected = f"1 to {self.experts}" if self.experts else "0, or a number of experts"

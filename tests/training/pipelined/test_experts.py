@@ -113,7 +113,7 @@ def test_optimizer_states_of_experts_are_shared_by_their_copies():
 @pytest.mark.parametrize(
     ("layout", "options", "words"),
     [
-        ({"dp": 8, "ep": 3}, {}, "a divisor of 8 that divides the number of experts"),
+        ({"dp": 8, "ep": 3}, {}, "ep = 2 or ep = 4, of which the number of experts"),
         ({"dp": 16, "ep": 16}, {"on": "dgx-a100-80gb"}, "at most 8|fewer experts"),
         ({"dp": 4, "tp": 2, "ep": 4, "etp": 3}, {}, "etp"),
         ({"dp": 4, "tp": 2, "ep": 2}, {"sequence_parallel": False}, "sequence_parallel"),

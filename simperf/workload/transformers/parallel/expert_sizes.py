@@ -120,11 +120,15 @@ class ExpertSizes:
             yield Problem(message, key="expert_groups", value=str(routing.groups), expected=expected)
         elif routing.groups and routing.groups_per_token * model.experts // routing.groups < model.experts_per_token:
             message = f"they have fewer experts than the {model.experts_per_token} that a token chooses"
-            value = str(routing.groups_per_token)
-            yield Problem(message, key="groups_per_token", value=value, expected="more groups for each token")
+            value, least = str(routing.groups_per_token), -(-model.experts_per_token * routing.groups // model.experts)
+            expected = f"{least} to {routing.groups}"
+            yield Problem(message, key="groups_per_token", value=value, expected=expected)
         elif self.copies is not None and self.copies.splits(self.ep):
             message = f"a rank of {self.ep} has parts of several of {routing.groups} groups"
-            expected = "groups that ranks divide, or the other way round"
+            near = nearest_divisors(
+                model.experts, routing.groups, where=lambda one: not (one % self.ep and self.ep % one)
+            )
+            expected = " or ".join(map(str, near))
             yield Problem(message, key="expert_groups", value=str(routing.groups), expected=expected)
 
     @property

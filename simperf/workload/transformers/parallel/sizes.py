@@ -139,9 +139,8 @@ class RankSizes:
             wholes.append(("kv_heads", kv_heads))
         elif tp % kv_heads:
             message = f"{tp} ranks do not share {kv_heads} key and value heads evenly"
-            yield Problem(
-                message, key="kv_heads", value=str(kv_heads), expected=f"a divisor or a multiple of tp = {tp}"
-            )
+            near = nearest_divisors(model.heads, kv_heads, where=lambda one: not (one % tp and tp % one))
+            yield Problem(message, key="kv_heads", value=str(kv_heads), expected=" or ".join(map(str, near)))
         all_divided = math.gcd(*(whole for key, whole in wholes if key != "kv_heads"))
         near = nearest_divisors(all_divided, tp, where=lambda one: not (kv_heads % one and one % kv_heads))
         expected = " or ".join(f"tp = {one}" for one in near)
