@@ -43,7 +43,7 @@ def compare(
     """Compare several scenarios, or the [[compare]] variants of one: which is faster, and why."""
     from simperf.cli.outputs import verify_outputs
     from simperf.cli.terminal import note, typed
-    from simperf.report.tables import format_comparison
+    from simperf.report.comparisons import format_comparison
 
     refuse_alone(context, {"engine": "samples"})
     verify_outputs(plot=plot, report=report)

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.table import Table
 
-__all__ = ["bar", "columns", "to_text", "unicode_output"]
+__all__ = ["bar", "columns", "plain_grid", "titled", "to_text", "unicode_output"]
 
 #: columns of a file, a pipe, or a terminal that does not say
 WIDTH = 80
@@ -71,3 +72,20 @@ def to_text(view: RenderableType, *, width: int | None = None, color: bool | Non
     )
     console.print(view)
     return "\n".join(line.rstrip() for line in stream.getvalue().splitlines())
+
+
+def plain_grid() -> Table:
+    """A table without lines, whose first column is not broken."""
+    from rich.table import Table
+
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True)
+    return grid
+
+
+def titled(title: str, body: RenderableType) -> list[RenderableType]:
+    """A part of an output under its title, after an empty line."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    return [Text(""), Text(title, style="bold"), Padding(body, (0, 0, 0, 2))]

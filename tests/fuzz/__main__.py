@@ -16,7 +16,16 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 #: what most cases import
 _MODULES = (
-    *("cli.app", "cli.run", "cli.compare", "cli.sweep", "cli.plan", "report.tables", "report.plots"),
+    *(
+        "cli.app",
+        "cli.run",
+        "cli.compare",
+        "cli.sweep",
+        "cli.plan",
+        "report.tables",
+        "report.comparisons",
+        "report.plots",
+    ),
     *("study.planning", "study.sweep", "study.limits", "simulate", "scenario.load"),
     *("calibrate.fitting", "calibrate.importers", "calibrate.fit.sets", "calibrate.measure.session"),
     *("scenario.checking", "study.check", "hardware.profile_schema", "workload.transformers.transformer_file"),

@@ -4,14 +4,16 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from simperf.analysis.check import check
 from simperf.engine.recorder import Span
+from simperf.report.comparisons import format_comparison
 from simperf.report.data import FailedRun, comparison_document, result_document, to_json
-from simperf.report.tables import format_comparison, format_result
+from simperf.report.tables import format_result
 from simperf.report.terminal import bar
 from simperf.results import Metric, OperationUse, ResourceUse, Result
 
@@ -100,6 +102,16 @@ def test_comparison_is_sorted_as_given_and_explains():
     assert "best" in text
     assert "FAILED (1 of 1)" in text
     assert "+10.00 ms  of compute" in text
+
+
+def test_long_names_are_letters_that_a_list_explains():
+    names = [f"each expert on {count} GPUs of a matrix, experts over four servers" for count in range(28)]
+    rows = [replace(result(name), intervals={"time": (0.05, 0.07)}) for name in names]
+    lines = format_comparison(rows, width=80).splitlines()
+    listed = {line.split()[0]: line.partition("  ")[2].strip() for line in lines if "each expert" in line}
+    assert [listed[letter] for letter in ("A", "B", "Z", "AA", "AB")] == [names[0], names[1], *names[25:]]
+    assert [line for line in lines if line.startswith("  AB")] == ["  AB  50.0 ms to 70.0 ms"]
+    assert max(map(len, lines)) <= 80
 
 
 def test_a_run_that_failed_has_a_row_of_its_own():
