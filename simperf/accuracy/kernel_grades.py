@@ -30,7 +30,7 @@ class KernelGrade:
     catalogue, profile : float
         Median absolute errors by the architecture's constants, and with the GPU's lattice.
     catalogue_most, profile_most : float
-        What nine of ten rows are missed by at most.
+        90th percentile of the absolute error.
     """
 
     gpu: str

@@ -11,8 +11,8 @@ __all__ = ["goals_markdown"]
 
 
 def goals_markdown(goals: Sequence[GradedGoal]) -> str:
-    """A line a goal: the bound, what was reached, by how much it is missed and why, and the page that says more."""
-    lines = ["| what | goal | reached | missed by | why |", "|---|--:|--:|--:|---|"]
+    """A line a goal: its bound, its figure, by how much the figure is outside and why, and the page that says more."""
+    lines = ["| figure | goal | reached | outside by | reason |", "|---|--:|--:|--:|---|"]
     for one in goals:
         missed = _told(one.goal, one.missed_by, points=True) if one.missed_by else "met"
         why = one.goal.reason if one.missed_by else ""

@@ -25,13 +25,14 @@ __all__ = [
 ]
 
 _NOTES = (
-    "Counted are figures that need a prediction: neither those that restate what was given (fitted), nor those "
-    "within 3 % of linear scaling from one GPU's speed. Bias is the median signed error, above 0 where predictions "
-    "are too fast. Lines below a question are parts of it, and baselines on the same points; nearer is the share of "
+    "Only figures that need a prediction are counted: neither those that restate what was given (fitted), nor those "
+    "within 3 % of linear scaling from one GPU's speed. Bias is the median signed error; above 0, predictions "
+    "are too fast. The lines below a question are its parts, and baselines on the same points; nearer is the share of "
     "points at which the prediction is nearer than the baseline. Interval is the share of published figures that lie "
     "in the 90 % interval which a run prints, made without their family (How sure a prediction is). Kernels are "
-    "of shapes that nothing was fitted to, their baselines fitted to what the constants were fitted to. Large models "
-    "are graded by the time of an iteration; ratios between their schedules and verdicts on what fits are not counted."
+    "of shapes that nothing was fitted to; their baselines are fitted to the shapes that the constants were fitted to. "
+    "The error of a large model is that of an iteration's time; ratios of schedules and verdicts on what fits are not "
+    "counted."
 )
 
 
@@ -70,8 +71,8 @@ def overview_text(summaries: Sequence[QuestionSummary]) -> str:
 
 def expectations_markdown(summaries: Sequence[QuestionSummary]) -> str:
     """What to expect, a line a question: errors that need a prediction, intervals, and the best baseline."""
-    own = ("half within", "nine of ten within", "too fast by", "90 % intervals hold")
-    heads = ("for your question", *own, "best baseline", "its median", "nearer than it")
+    own = ("median error", "90th percentile", "bias", "90 % intervals hold")
+    heads = ("your question", *own, "best baseline", "its median error", "nearer than it")
     lines = [f"| {' | '.join(heads)} |", "|---|--:|--:|--:|--:|---|--:|--:|"]
     for one in summaries:
         _, middle, most, bias, _ = _cells(one.whole)
@@ -82,12 +83,12 @@ def expectations_markdown(summaries: Sequence[QuestionSummary]) -> str:
                 _, middle, most, bias, _ = _cells(part)
                 cells = [f"&ensp;{part.name}", middle, most, bias, _held(one.question, _IN_FRONT[part.name])]
                 lines.append(f"| {' | '.join(cells)} | | | |")
-    told = "*Half within* and *nine of ten within* are the median and the 90th percentile of the absolute errors; *too "
-    told += "fast by* is the median signed error (of memory, what is above 0 is too much); in brackets behind "
+    told = "*Median error* and *90th percentile* are of absolute errors. *Bias* is the median signed error; above 0, "
     told += (
-        "the baseline's median that of the predictions of the same figures; *nearer than it*: the share of these at "
+        "predictions are too fast (of memory, too large). *90 % intervals hold* is the share of the figures that lie "
     )
-    told += "which the prediction is nearer than the baseline."
+    told += "in their intervals. In brackets behind a baseline's median error stands simperf's on the same figures; "
+    told += "*nearer than it* is the share of these figures at which simperf is nearer than the baseline."
     return "\n".join([*lines, "", *wrap(told, 120)])
 
 
@@ -129,7 +130,7 @@ def overview_markdown(summaries: Sequence[QuestionSummary]) -> str:
 
 
 def scaling_counts(rows: Sequence[ValidationRow]) -> str:
-    """One line that says what tells the numbers of figures of scaling apart; empty without any."""
+    """One line that distinguishes the numbers of figures of scaling; empty without any."""
     own = [row for row in rows if row.question == SCALING and not math.isnan(row.error)]
     asked = [row for row in own if row.kind == "predicted"]
     linear = [row for row in asked if not math.isnan(row.linear)]
@@ -137,9 +138,14 @@ def scaling_counts(rows: Sequence[ValidationRow]) -> str:
     near = sum(row.kind == "nearly linear" for row in own)
     if not linear:
         return ""
-    told = f"Figures of scaling: {len(asked)} need a prediction; {len(linear)} of them have the speed of one GPU, from "
-    told += f"which lost throughput is told; of {len(ring)} a ring is defined as well. Intervals are made of "
-    told += f"{len(read_errors(SCALING))}: with {near} that are nearly linear, without efficiencies."
+    told = (
+        f"Of the figures of scaling {len(asked)} need a prediction. For {len(linear)} of them the speed of one GPU is "
+    )
+    told += (
+        f"published, so that lost throughput is defined; for {len(ring)} the baseline of a ring is defined as well. "
+    )
+    told += f"Intervals are made of {len(read_errors(SCALING))} figures: without efficiencies, with those that are "
+    told += f"nearly linear: {near}."
     return "\n".join(wrap(told, 120))
 
 
@@ -157,7 +163,7 @@ def families_markdown(families: Sequence[Sequence[OverviewLine]]) -> str:
 
 def choices_markdown(choices: Sequence[ChoiceLine]) -> str:
     """Listed choices: medians of the figures that rest on each, and of the others of their question."""
-    lines = ["| choice | question | points | median | without it |", "|---|---|--:|--:|--:|"]
+    lines = ["| choice | question | points | median error | of the others |", "|---|---|--:|--:|--:|"]
     for one in choices:
         medians = f"{_percent(one.having)} | {_percent(one.without)}"
         lines.append(f"| {one.choice} | {one.question} | {one.points} | {medians} |")

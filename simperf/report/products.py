@@ -22,7 +22,7 @@ _HEAD = (
 _KERNELS_HEAD = (
     "## Attention and experts by shape\n\n"
     "Median absolute errors on the half of a GPU's shapes that nothing was fitted to, by the catalogue's constants and "
-    "with the GPU's profile, and in brackets what nine of ten shapes are missed by at most. GPUs that were left out, "
+    "with the GPU's profile, and in brackets the 90th percentile. GPUs that were left out, "
     "and published figures: [attention](explanation/attention.md), [experts](explanation/experts.md)."
 )
 

@@ -141,9 +141,9 @@ def by_size(rows: Sequence[ValidationRow]) -> str:
 
 _HEAD = """# How right the predictions are
 
-Every figure behind this page was measured by others and published; nothing was left out because it does not fit. The
-error is predicted over measured, less one. What follows is what to expect, by question: figures that restate what was
-fitted, or that lie within 3 % of linear scaling, are not counted. [Every row](accuracy-rows.md) stands behind it.
+This page says what error to expect, by question. Every figure was measured by others and published; none is left out
+because it does not fit. The error is predicted over measured, less one. Figures that restate what was fitted, or that
+lie within 3 % of linear scaling, are not counted. [Every row](accuracy-rows.md) is in a data file.
 """
 
 _MADE = """## How this page is made
@@ -155,10 +155,10 @@ Regenerate this page and the rows with
     simperf accuracy --truth FOLDER --format data -o docs/_static/accuracy-rows.csv
 
 where FOLDER holds the measured data, which is not part of the project: any of `cases.json`, `nccl`, `llm` and
-`llm/kernels`. Cases that it adds are graded, too, or listed with the reason why not. Without it what the scenarios
-quote is written, and large models as they were played last: playing all takes hours, so that their errors are stored
-with their version and day (`simperf/accuracy/data/large_rows.csv`, written by `python -m tests.truth.large_store`),
-and a test plays some of them again. `--format csv` and `--format json` have every row with its class and baselines.
+`llm/kernels`. Cases that you add are graded, or listed with the reason why not. Without FOLDER the page has the figures
+that scenarios quote, and the stored errors of large models. To play all of these takes hours; so they are stored with
+version and day (`simperf/accuracy/data/large_rows.csv`, written by `python -m tests.truth.large_store`), and a test
+plays some of them again. `--format csv` and `--format json` have every row with its class and baselines.
 """
 
 _PAGES = """```{toctree}
@@ -168,14 +168,14 @@ accuracy-rows
 ```
 """
 
-_FAMILIES = """Time of an iteration, by the file of the folder of measured data. Beside it the simple model: the median
-of the arithmetic a second on the same GPU in the same precision over the other cases of the family.
-What each family shows: [large models](explanation/accuracy-large-models.md).
+_FAMILIES = """Errors of the time of an iteration. A family is a file of the folder of measured data. The baseline is one rate:
+the median FLOP/s on the same GPU in the same precision over the other cases of the family.
+Causes of the errors, by family: [How accurate large models are](explanation/accuracy-large-models.md).
 """
 
 
-_GOALS = """Goals were set before the predictions were improved. Of scaling all figures count that need a prediction; of
-the rest what is named was left out. The page behind each line says how it was measured and what was tried.
+_GOALS = """Goals were set before the predictions were improved. Figures of scaling are all those that need a prediction; in the
+other lines what is named was left out. The page of each line says how it was measured, and what was tried.
 """
 
 
@@ -199,7 +199,7 @@ def accuracy_page(
     parts = [_HEAD, _PAGES, "## What to expect", "", expectations_markdown(summaries), ""]
     parts += ["![Predicted against measured times](images/accuracy.svg)", ""]
     if goals:
-        parts += ["## Goals and what is missed", "", _GOALS, goals_markdown(goals), ""]
+        parts += ["## Goals", "", _GOALS, goals_markdown(goals), ""]
     parts += ["## Parts and baselines", "", overview_markdown(summaries), ""]
     if counts := scaling_counts(every):
         parts += [counts, ""]
@@ -207,7 +207,10 @@ def accuracy_page(
         parts += ["## Large models by family", "", _FAMILIES, families_markdown(families), ""]
     parts += ["## What was read off published figures", "", constants_markdown(fitted_constants()), ""]
     if choices := summarize_choices(every):
-        parts += ["Medians of the figures that rest on a choice, and of the others of their question:", ""]
+        parts += [
+            "Median errors of the figures that depend on a choice, and of the other figures of their question:",
+            "",
+        ]
         parts += [choices_markdown(choices), ""]
     parts += ["## Sections", "", "All figures, fitted ones included.", "", "| section | figures |", "|---|---|"]
     parts += [f"| {title} | {_summary(rows)} |" for title, rows in sections.items()]

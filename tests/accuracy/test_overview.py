@@ -58,7 +58,7 @@ def test_figures_that_rest_on_a_choice_are_told_apart():
     assert (without.median, having.median) == pytest.approx((0.1, 0.3))
 
 
-def test_steps_and_passes_of_one_gpu_are_told_apart_in_front():
+def test_steps_and_passes_of_one_gpu_have_lines_of_their_own():
     step = replace(RATE, question=ONE_GPU, title="Steps of one GPU: a", simple=150.0)
     rows = [step, replace(TIME, question=ONE_GPU, title="Passes on one GPU: b"), replace(RATE, question=ONE_GPU)]
     (one,) = summarize_questions(rows)
@@ -71,12 +71,12 @@ def test_steps_and_passes_of_one_gpu_are_told_apart_in_front():
     assert summarize_questions([step])[0].parts[0].name == "where a baseline is defined"
 
 
-def test_numbers_of_figures_of_scaling_are_told_apart():
+def test_numbers_of_figures_of_scaling_are_distinguished():
     rows = [replace(RATE, linear=130.0, ring=105.0), replace(RATE, linear=130.0), RATE]
     told = scaling_counts([*rows, replace(RATE, kind="nearly linear", linear=110.0)]).replace("\n", " ")
-    assert "3 need a prediction; 2 of them have the speed of one GPU" in told
-    assert "of 1 a ring is defined" in told
-    assert "with 1 that are nearly linear" in told
+    assert "3 need a prediction. For 2 of them the speed of one GPU is published" in told
+    assert "for 1 the baseline of a ring is defined" in told
+    assert "nearly linear: 1" in told
     assert scaling_counts([]) == ""
 
 
