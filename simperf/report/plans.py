@@ -12,9 +12,9 @@ from simperf.report.studies import rows_view
 from simperf.report.style import figure, heading, save
 from simperf.report.sweeps import draw_front
 from simperf.report.terminal import to_text
-from simperf.study.planning.candidates import hours
 from simperf.study.planning.planner import Candidate, TrainingPlan
 from simperf.study.planning.precision import AUTO, precision_source
+from simperf.study.planning.rounding import dollars, hours
 from simperf.units import format_quantity
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def format_plan(found: TrainingPlan, *, most: int = 20, width: int = 0) -> str:
     asked = [f"{request.samples:.4g} samples of {request.model.name}"]
     asked += [] if request.precision == AUTO else [request.precision]
     asked += [f"in {hours(request.deadline)}"] if request.deadline != float("inf") else []
-    asked += [f"for {request.budget:.2f} USD"] if request.budget != float("inf") else []
+    asked += [f"for {dollars(request.budget)}"] if request.budget != float("inf") else []
     if not width:
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _WIDE
     header, rows = found.rows()
@@ -113,7 +113,7 @@ def format_candidate(found: TrainingPlan, number: int, limits: str) -> str:
         f"{one.number}  {one.choice.name}: {one.reason}",
         f"time      {hours(one.time)}, of which {100 * one.goodput:.1f} % is training at {one.rate:.4g} samples/s",
         *_interval_line(one),
-        f"cost      {one.cost:.2f} USD: {one.choice.nodes} x {price:.3f} USD/h x {one.time / 3600:.3f} h",
+        f"cost      {dollars(one.cost)}: {one.choice.nodes} x {price:.3f} USD/h x {one.time / 3600:.3f} h",
         f"price     {request.prices.sources[one.choice.instance]}",
         f"memory    {format_quantity(one.memory, 'B')} on each GPU",
         f"precision {one.choice.precision} ({precision_source(request.precision)})",

@@ -77,7 +77,7 @@ def test_a_plan_groups_what_cannot_be_told_apart_and_says_what_intervals_are_mad
     alike = replace(whole, choice=half.choice, time=half.time, cost=half.cost, spread=half.spread)
     made = ranked(found.request, [half, replace(alike, time=1.01 * half.time)])
     assert [one.group for one in made] == [1, 1]
-    assert "not distinguishable from 1" in made[1].reason
+    assert "not distinguishable from #1" in made[1].reason
 
 
 def test_a_plan_is_saved_and_read_with_its_intervals(tmp_path):

@@ -1,14 +1,19 @@
 """Plans: the ranking, what is ruled out and why, failures, prices, and bad input."""
 
 import json
+import tomllib
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from simperf import run
 from simperf.errors import InputError
 from simperf.study.planning import load_request, make_request, plan
 from simperf.study.planning.candidates import bound_of, choices, cluster_table
 from simperf.study.planning.lifetime import lifetime
+from simperf.study.planning.rounding import dollars_above, hours, hours_above
+from simperf.units import parse
 
 BASE = {
     "plan": {"model": "resnet18", "samples": 1_281_167, "epochs": 2, "deadline": "20 h"},
@@ -151,15 +156,50 @@ def test_all_that_is_wrong_comes_at_once_with_its_lines(tmp_path):
         assert any(f"plan.toml:{line}: " in row and words in row for row in text.splitlines()), words
 
 
-def test_nothing_feasible_names_the_nearest_and_what_would_have_to_give():
+@pytest.mark.parametrize(
+    ("head", "keys"),
+    [
+        ({"deadline": "2 h", "budget": "0.6 USD"}, {"budget"}),
+        ({"deadline": "6 min"}, {"deadline"}),  # one that was simulated is too late
+        ({"deadline": "1 s"}, {"deadline"}),  # bounds rule all out
+        ({"deadline": None, "budget": "1e-6 USD"}, {"budget"}),
+        ({"deadline": "10 s", "budget": "0.01 USD"}, {"deadline", "budget"}),
+    ],
+)
+@pytest.mark.parametrize("samples", [1000, 1_281_167, 1e9])
+def test_limits_that_a_refusal_proposes_are_met(head, keys, samples):
+    head = {"samples": samples, **{key: value and scaled(value, samples / 1_281_167) for key, value in head.items()}}
+    failures = {"node_mtbf": "2000 h", "checkpoint": "500 MB/s", "restart": "5 min"}
     with pytest.raises(InputError) as caught:
-        plan(make_request(changed(plan={"deadline": "2 h", "budget": "0.6 USD"})), cache=False)
+        plan(make_request(changed(plan=head, failures=failures)))
     (problem,) = caught.value.problems
-    assert problem.key == "plan.deadline"
-    assert "the nearest is" in problem.message
-    assert "a budget of" in problem.expected
-    with pytest.raises(InputError, match="no candidate"):
-        plan(make_request(changed(candidates={"batch_per_gpu": [100_000]})), cache=False)
+    assert "the nearest of" in problem.message
+    proposed = tomllib.loads(problem.expected.replace(" and ", "\n"))
+    assert set(proposed) == keys
+    assert problem.key == f"plan.{next(iter(proposed))}"
+    again = plan(make_request(changed(plan={**head, **proposed}, failures=failures)))
+    assert again.winner.feasible
+    assert again.winner.choice.name in problem.message
+
+
+def scaled(quantity, factor):
+    number, unit = quantity.split()
+    return f"{float(number) * factor!r} {unit}"
+
+
+@given(st.floats(1e-9, 1e12))
+def test_what_is_proposed_is_read_as_enough_and_as_little_more(value):
+    assert value <= parse(hours_above(value), "s") <= 1.0101 * value
+    assert value <= parse(dollars_above(value), "USD") <= 1.0101 * value
+    assert parse(hours(value), "s") == pytest.approx(value, rel=0.00501)
+
+
+def test_neither_deadline_nor_budget_is_proposed_where_something_else_rules_all_out():
+    for candidates in ({"batch_per_gpu": [100_000]}, {"strategies": "data-parallel", "nodes": 2}):
+        with pytest.raises(InputError, match="no candidate can be run") as caught:
+            plan(make_request(changed(candidates=candidates, plan={"deadline": "1 s", "budget": "1 USD"})))
+        (problem,) = caught.value.problems
+        assert problem.key == "candidates"
 
 
 def test_tokens_are_samples_of_sequences():

@@ -13,8 +13,8 @@ from simperf.report.html.result import result_sections
 from simperf.report.html.scaling import scaling_part
 from simperf.report.plans import draw_plan
 from simperf.results import Result
-from simperf.study.planning.candidates import hours
 from simperf.study.planning.precision import AUTO
+from simperf.study.planning.rounding import dollars, hours
 
 if TYPE_CHECKING:
     from simperf.study.planning.planner import TrainingPlan
@@ -76,7 +76,7 @@ def plan_report(
 def _question(found: TrainingPlan) -> str:
     request = found.request
     limits = [f"in {hours(request.deadline)}"] if request.deadline != float("inf") else []
-    limits += [f"for {request.budget:.2f} USD"] if request.budget != float("inf") else []
+    limits += [f"for {dollars(request.budget)}"] if request.budget != float("inf") else []
     asked = f"Which machines train {request.model.name} on {request.samples:.4g} samples"
     asked += "" if request.precision == AUTO else f", {request.precision}"
     return f"{asked}{', ' + ' and '.join(limits) if limits else ''}?"
@@ -84,7 +84,7 @@ def _question(found: TrainingPlan) -> str:
 
 def _answer(found: TrainingPlan) -> str:
     first = found.ranked[0] if found.ranked else None
-    return f"{first.choice.name}: {hours(first.time)}, {first.cost:.2f} USD" if first else "No candidate"
+    return f"{first.choice.name}: {hours(first.time)}, {dollars(first.cost)}" if first else "No candidate"
 
 
 def _lead(found: TrainingPlan, winner: Result | None) -> str:

@@ -15,6 +15,7 @@ from simperf.hardware import Catalog
 from simperf.hardware.processors import GpuPart
 from simperf.study.planning.precision import precision_of
 from simperf.study.planning.request import Request
+from simperf.study.planning.rounding import dollars, hours
 from simperf.study.preflight import MOST_POINTS
 from simperf.training.strategies import ONE_PROCESS, STRATEGIES, has_option
 from simperf.units import format_quantity
@@ -59,11 +60,14 @@ class CandidateBound:
         On each GPU [B].
     reason : str
         Why it is ruled out; empty if it is not.
+    exceeds : bool
+        Nothing but the deadline or the budget rules it out.
     """
 
     time: float
     memory: float
     reason: str = ""
+    exceeds: bool = False
 
 
 def choices(request: Request) -> list[Configuration]:
@@ -123,32 +127,12 @@ def bound_of(request: Request, choice: Configuration) -> CandidateBound:
         )
     if time > request.deadline:
         least = f"at least {hours(time)}, more than the deadline of {hours(request.deadline)}"
-        return CandidateBound(time, memory, f"{least}, if every GPU ran at its peak")
+        return CandidateBound(time, memory, f"{least}, if every GPU ran at its peak", exceeds=True)
     cost = price * time / 3600
     if cost > request.budget:
-        return CandidateBound(
-            time, memory, f"at least {cost:.2f} USD, more than the budget of {request.budget:.2f} USD"
-        )
+        least = f"at least {dollars(cost)}, more than the budget of {dollars(request.budget)}"
+        return CandidateBound(time, memory, f"{least}, if every GPU ran at its peak", exceeds=True)
     return CandidateBound(time, memory)
-
-
-def hours(seconds: float) -> str:
-    """A time of planning in three digits, in hours or days.
-
-    Examples
-    --------
-    >>> hours(5400), hours(10 * 86400.0), hours(30), hours(12.34 * 3600), hours(1000 * 86400)
-    ('1.50 h', '10.0 d', '30.0 s', '12.3 h', '1000 d')
-    """
-    for most, unit, name in ((60.0, 1.0, "s"), (3600.0, 60.0, "min"), (3 * 86400.0, 3600.0, "h")):
-        if seconds < most:
-            return f"{_three(seconds / unit)} {name}"
-    return f"{_three(seconds / 86400)} d"
-
-
-def _three(value: float) -> str:
-    """A number in three digits, and whole from 100 on."""
-    return f"{value:.{2 if value < 10 else 1 if value < 100 else 0}f}"
 
 
 def gpu_of(catalog: Catalog, instance: str) -> GpuPart:

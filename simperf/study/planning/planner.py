@@ -25,14 +25,15 @@ from simperf.study.planning.candidates import (
     bound_of,
     choices,
     gpu_of,
-    hours,
     scenario_data,
 )
 from simperf.study.planning.lifetime import Lifetime, lifetime, refuse_histories
 from simperf.study.planning.plan_file import read_plan
 from simperf.study.planning.precision import AUTO
 from simperf.study.planning.ranked import Candidate, candidate_of, cells, finite, plain, ranked
+from simperf.study.planning.refusal import Bounded, nearest_bounds, refusal
 from simperf.study.planning.request import Request, load_request, make_request
+from simperf.study.planning.rounding import dollars, hours
 from simperf.study.planning.spread import candidate_spread
 from simperf.study.points import Row, Task, refuse_unused_in
 from simperf.study.preflight import refuse_runs
@@ -191,7 +192,7 @@ class TrainingPlan:
 
     def __repr__(self) -> str:
         first = self.winner
-        what = f"{first.choice.name}: {hours(first.time)}, {first.cost:.2f} USD"
+        what = f"{first.choice.name}: {hours(first.time)}, {dollars(first.cost)}"
         return f"<TrainingPlan {self.request.title!r}: {len(self.ranked)} simulated, {len(self.pruned)} not; {what}>"
 
     def _repr_html_(self) -> str:
@@ -228,24 +229,45 @@ def plan(
         request = load_request(request)
     made = [(choice, bound_of(request, choice)) for choice in choices(request)]
     kept = [(choice, verdict) for choice, verdict in made if not verdict.reason]
-    pruned = [_pruned(request, choice, verdict) for choice, verdict in made if verdict.reason]
+    ruled_out = [(choice, verdict) for choice, verdict in made if verdict.reason]
     _refuse_excess(request, [choice for choice, _ in kept])
-    refuse_runs(len(kept), samples, force=request.force, key="plan.force")
-    refuse_histories(request, [(choice.nodes, choice.precision, verdict.time) for choice, verdict in kept], MOST_EVENTS)
-    tasks = [_task(request, index, choice, samples) for index, (choice, _) in enumerate(kept)]
+
+    def play(bounded: Sequence[Bounded]) -> tuple[list[Candidate], list[Candidate]]:
+        return _simulate(request, bounded, engine=engine, samples=samples, cache=cache, progress=progress)
+
+    simulated, failed = play(kept)
+    pruned = [*(_pruned(request, choice, verdict) for choice, verdict in ruled_out), *failed]
+    if not any(one.feasible for one in simulated):
+        near, _ = play(nearest_bounds(request, ruled_out, simulated))
+        raise refusal(request, [*simulated, *near], pruned)
+    return TrainingPlan(request, tuple(ranked(request, simulated)), tuple(pruned))
+
+
+def _simulate(
+    request: Request,
+    bounded: Sequence[Bounded],
+    *,
+    engine: str | Executor,
+    samples: int,
+    cache: bool,
+    progress: Callable[[Progress], None] | None,
+) -> tuple[list[Candidate], list[Candidate]]:
+    """Simulate candidates: those that ran, and those that failed, each with its reason."""
+    refuse_runs(len(bounded), samples, force=request.force, key="plan.force")
+    histories = [(choice.nodes, choice.precision, verdict.time) for choice, verdict in bounded]
+    refuse_histories(request, histories, MOST_EVENTS)
+    tasks = [_task(request, index, choice, samples) for index, (choice, _) in enumerate(bounded)]
     rows = run_tasks(tasks, engine=engine, cache=cache, progress=progress, work=run_candidate, needs=(_RATE,))
     refuse_unused_in(rows)
-    simulated = []
-    for (choice, verdict), row in zip(kept, rows, strict=True):
-        if row["error"] is not None:
-            reason = str(row["error"]).splitlines()[0]
-            reason += "; --force plays it" if "--force" in row["error"] and "--force" not in reason else ""
-            pruned.append(_pruned(request, choice, replace(verdict, reason=reason)))
-        else:
-            simulated.append(_candidate(request, choice, row))
-    if not any(one.feasible for one in simulated):
-        raise _nothing(request, simulated, pruned)
-    return TrainingPlan(request, tuple(ranked(request, simulated)), tuple(pruned))
+    ran, failed = [], []
+    for (choice, verdict), row in zip(bounded, rows, strict=True):
+        if row["error"] is None:
+            ran.append(_candidate(request, choice, row))
+            continue
+        reason = str(row["error"]).splitlines()[0]
+        reason += "; --force plays it" if "--force" in row["error"] and "--force" not in reason else ""
+        failed.append(_pruned(request, choice, replace(verdict, reason=reason)))
+    return ran, failed
 
 
 def _refuse_excess(request: Request, kept: Sequence[Configuration]) -> None:
@@ -330,36 +352,3 @@ def _candidate(request: Request, choice: Configuration, row: Mapping[str, Any]) 
 def _pruned(request: Request, choice: Configuration, verdict: CandidateBound) -> Candidate:
     cost = verdict.time / 3600 * request.prices.of(choice.instance) * choice.nodes
     return Candidate(0, choice, verdict.time, cost, memory=verdict.memory, reason=verdict.reason)
-
-
-def _nothing(request: Request, simulated: Sequence[Candidate], pruned: Sequence[Candidate]) -> InputError:
-    """Nothing is feasible: name the nearest, and what would have to give."""
-
-    def miss(one: Candidate) -> float:
-        return max(one.time / request.deadline, one.cost / request.budget)
-
-    key = ("plan", "deadline" if request.deadline < math.inf else "budget")
-    near = sorted((one for one in simulated if math.isfinite(one.time)), key=lambda one: (miss(one), one.choice.name))
-    if not near:
-        near = sorted((one for one in pruned if math.isfinite(one.time)), key=lambda one: (miss(one), one.choice.name))
-    if not near:
-        reasons = dict.fromkeys(one.reason for one in pruned)
-        return InputError(
-            request.toml.problem(
-                ("candidates",),
-                "no candidate can be run: " + "; ".join(list(reasons)[:4]),
-                expected="candidates that can be run",
-            )
-        )
-    one = near[0]
-    give = []
-    if one.time > request.deadline:
-        give.append(f"a deadline of {hours(one.time)}")
-    if one.cost > request.budget:
-        give.append(f"a budget of {one.cost:.2f} USD")
-    least = "" if one in simulated else "at least "
-    near_text = f"the nearest is {one.choice.name}: {least}{hours(one.time)}, {one.cost:.2f} USD"
-    message = f"no candidate is feasible; {near_text}"
-    if one not in simulated and not give:
-        message += f" ({one.reason})"
-    return InputError(request.toml.problem(key, message, expected=" and ".join(give) or "wider limits"))

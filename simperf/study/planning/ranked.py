@@ -8,10 +8,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from simperf.study.pareto import pareto_front
-from simperf.study.planning.candidates import Configuration, gpu_of, hours
+from simperf.study.planning.candidates import Configuration, gpu_of
 from simperf.study.planning.plan_file import CandidateRow
 from simperf.study.planning.precision import AUTO, precision_source
 from simperf.study.planning.request import Request
+from simperf.study.planning.rounding import dollars, hours, three_digits
 from simperf.study.planning.spread import CandidateSpread, batch_factor
 from simperf.units import format_quantity
 
@@ -89,7 +90,7 @@ def ranked(request: Request, found: Sequence[Candidate]) -> list[Candidate]:
         if one.feasible:
             like = next((leader for leader in leaders if _same(request, one, leader)), made)
             leaders += [made] if like is made else []
-            words = f"; not distinguishable from {like.number}" if like is not made else ""
+            words = f"; not distinguishable from #{like.number}" if like is not made else ""
             late = one.time_interval is not None and one.time_interval[1] > request.deadline
             words += "; may be late" if late else ""
             group = 0 if one.time_interval is None else like.number
@@ -100,30 +101,31 @@ def ranked(request: Request, found: Sequence[Candidate]) -> list[Candidate]:
 
 def _reason(request: Request, one: Candidate, first: Candidate, good: Sequence[Candidate], best: bool) -> str:
     if one is first:
-        return (
-            "the fastest"
-            if request.objective == "time"
-            else "the cheapest" + (" in time" if request.deadline < math.inf else "")
-        )
+        if request.objective == "time":
+            return "the fastest"
+        return "the cheapest that meets the deadline" if request.deadline < math.inf else "the cheapest"
     if not one.feasible:
         late, dear = one.time - request.deadline, one.cost - request.budget
         words = [f"{hours(late)} too late"] if late > 0 else []
-        words += [f"{dear:.2f} USD over the budget"] if dear > 0 else []
+        words += [f"{dollars(dear)} over the budget"] if dear > 0 else []
         return " and ".join(words)
     if best:
-        if request.objective == "time":
-            return f"{one.time / first.time:.2f} times as long, for {one.cost / first.cost:.2f} of the cost"
-        return f"{first.time / one.time:.2f} times as fast, for {one.cost / first.cost:.2f} times the cost"
+        return _beside(one, first, 1)
     better = min(
         (each for each in good if each.time <= one.time and each.cost <= one.cost and each is not one),
         key=lambda each: (each.time * each.cost, each.choice.name),
         default=first,
     )
-    slower, dearer = one.time / better.time, one.cost / better.cost
-    than = f"{better.choice.nodes} x {better.choice.instance}"
-    return f"{slower:.2f} times as long and {dearer:.2f} times the cost of {than}" + (
-        f", batch {better.choice.batch}" if better.choice.batch != one.choice.batch else ""
-    )
+    return _beside(one, better, good.index(better) + 1)
+
+
+def _beside(one: Candidate, other: Candidate, number: int) -> str:
+    """Time and cost of a candidate beside those of another one, such as ``1.99x faster, same cost as #1``."""
+    slower, dearer = one.time / other.time, one.cost / other.cost
+    ratio = f"{max(slower, 1 / slower):.2f}"
+    time = "same time" if ratio == "1.00" else f"{ratio}x {'slower' if slower > 1 else 'faster'}"
+    cost = "same cost as" if f"{dearer:.2f}" == "1.00" else f"{dearer:.2f}x the cost of"
+    return f"{time}, {cost} #{number}"
 
 
 def _same(request: Request, one: Candidate, other: Candidate) -> bool:
@@ -143,10 +145,10 @@ def _same(request: Request, one: Candidate, other: Candidate) -> bool:
 
 def cells(one: Candidate, *, precision: bool = False) -> list[str]:
     """Cells of a candidate's row of the ranking, for people; with its `precision`, if that was assumed."""
-    time, cost = hours(one.time), f"{one.cost:.2f} USD"
+    time, cost = hours(one.time), dollars(one.cost)
     if one.time_interval and one.cost_interval:
         time += " [{} .. {}]".format(*(hours(end) for end in one.time_interval))
-        cost += " [{} .. {}]".format(*(_dollars(end) for end in one.cost_interval))
+        cost += " [{} .. {}]".format(*(three_digits(end) for end in one.cost_interval))
     memory, number = format_quantity(one.memory, "B", digits=3), f"{one.number}{'*' if one.best else ''}"
     return [
         number,
@@ -215,11 +217,6 @@ def candidate_of(row: CandidateRow, asked: str) -> Candidate:
         spread=CandidateSpread(row.time_interval, row.time_interval_apart, dict(row.interval_sources), row.no_interval),
         group=row.group,
     )
-
-
-def _dollars(value: float) -> str:
-    """An end of an interval of cost in three digits."""
-    return f"{float(f'{value:.3g}'):.{0 if value >= 100 else 1 if value >= 10 else 2}f}"
 
 
 def finite(value: float) -> float | None:
