@@ -2,6 +2,7 @@
 
 import csv
 import io
+from importlib.resources import files
 
 import pytest
 
@@ -56,6 +57,33 @@ def test_what_is_given_holds_for_all_and_nothing_is_assumed():
     assert found.precision_line() == ""
     assert "precision" not in found.rows()[0]
     assert {row["precision_source"] for row in found.to_dict()["ranked"]} == {GIVEN}
+
+
+@pytest.fixture
+def own_parts(tmp_path):
+    """A folder of parts: a DGX A100 whose GPU, of Ampere, has no peak of TF32 products."""
+    shipped = files("simperf").joinpath("hardware/data")
+    gpu = shipped.joinpath("gpu/a100-sxm4-80gb.toml").read_text("utf-8")
+    server = shipped.joinpath("server/dgx-a100-80gb.toml").read_text("utf-8")
+    assert 'tf32 = "156 TFLOP/s"\n' in gpu
+    (tmp_path / "mine.toml").write_text(gpu.replace('tf32 = "156 TFLOP/s"\n', ""))
+    (tmp_path / "box.toml").write_text(server.replace("a100-sxm4-80gb", "mine"))
+    return tmp_path
+
+
+def test_a_gpu_of_ones_own_without_a_peak_of_tf32_trains_in_fp32(own_parts):
+    head = {"model": "resnet18", "samples": 1_281_167}
+    candidates = {"instances": ["box", "p4d-24xlarge"], "nodes": 1, "batch_per_gpu": 64, "folder": str(own_parts)}
+    found = plan(make_request({"plan": head, "candidates": candidates, "prices": {"own": {"box": "30 USD/h"}}}))
+    assert {one.choice.instance: one.choice.precision for one in found.ranked} == {
+        "box": "fp32",
+        "p4d-24xlarge": "tf32",
+    }
+    assert found.pruned == ()
+    assert "fp32 on mine (no peak of tf32 is given)" in found.precision_line()
+    given = plan(make_request({**found.request.toml.data, "plan": {**head, "precision": "fp32"}}))
+    assumed, said = (next(one for one in each.ranked if one.choice.instance == "box") for each in (found, given))
+    assert assumed.time == said.time
 
 
 def test_memory_and_bounds_follow_the_precision():

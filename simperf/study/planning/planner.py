@@ -29,7 +29,7 @@ from simperf.study.planning.candidates import (
 )
 from simperf.study.planning.lifetime import Lifetime, lifetime, refuse_histories
 from simperf.study.planning.plan_file import read_plan
-from simperf.study.planning.precision import AUTO
+from simperf.study.planning.precision import AUTO, lacks_peak
 from simperf.study.planning.ranked import Candidate, candidate_of, cells, finite, plain, ranked
 from simperf.study.planning.refusal import Bounded, nearest_bounds, refusal
 from simperf.study.planning.request import Request, load_request, make_request
@@ -105,7 +105,8 @@ class TrainingPlan:
             return ""
         gpus: dict[str, list[str]] = {}
         for one in (*self.ranked, *self.pruned):
-            name = gpu_of(self.request.catalog, one.choice.instance).name
+            part = gpu_of(self.request.catalog, one.choice.instance)
+            name = f"{part.name} (no peak of {part.fp32_products} is given)" if lacks_peak(part) else part.name
             if name not in (names := gpus.setdefault(one.choice.precision, [])):
                 names.append(name)
         told = "; ".join(f"{precision} on {', '.join(names)}" for precision, names in gpus.items())

@@ -11,16 +11,17 @@ from __future__ import annotations
 
 from simperf.hardware.processors import GpuPart
 
-__all__ = ["ASSUMED", "AUTO", "GIVEN", "precision_of", "precision_source"]
+__all__ = ["ASSUMED", "AUTO", "GIVEN", "lacks_peak", "precision_of", "precision_source"]
 
 #: a plan's precision where it names none
 AUTO = "auto"
+_FP32 = "fp32"
 #: where a candidate's precision is from
 GIVEN, ASSUMED = "given", "assumed: products of fp32 tensors as frameworks compute them on this GPU"
 
 
 def precision_of(asked: str, part: GpuPart) -> str:
-    """The precision that a candidate trains in.
+    """The precision that a candidate trains in; ``"auto"`` is fp32 on a GPU without a peak of TF32 products.
 
     Parameters
     ----------
@@ -37,7 +38,14 @@ def precision_of(asked: str, part: GpuPart) -> str:
     >>> precision_of("fp16", catalog.gpu("a100-sxm4-80gb"))
     'fp16'
     """
-    return part.fp32_products if asked == AUTO else asked
+    if asked != AUTO:
+        return asked
+    return _FP32 if lacks_peak(part) else part.fp32_products
+
+
+def lacks_peak(part: GpuPart) -> bool:
+    """Whether a GPU's file gives no peak of what its architecture computes products of fp32 tensors in."""
+    return part.fp32_products not in part.peak
 
 
 def precision_source(asked: str) -> str:
