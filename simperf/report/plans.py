@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from simperf.json_format import json_text
@@ -11,9 +11,10 @@ from simperf.report.rows import rows_text
 from simperf.report.studies import rows_view
 from simperf.report.style import figure, heading, save
 from simperf.report.sweeps import draw_front
-from simperf.report.terminal import to_text
+from simperf.report.terminal import columns, to_text
 from simperf.study.planning.planner import Candidate, TrainingPlan
 from simperf.study.planning.precision import AUTO, precision_source
+from simperf.study.planning.ranked import samples_per_second
 from simperf.study.planning.rounding import dollars, hours
 from simperf.units import format_quantity
 
@@ -22,10 +23,12 @@ if TYPE_CHECKING:
 
 __all__ = ["GROUPS", "draw_plan", "format_candidate", "format_plan", "plan_output", "plot_plan"]
 
-#: width where there is no terminal, and the least that holds rows of candidates [characters]
-_WIDE, _ROWS = 240, 140
 #: what the column of groups says
-GROUPS = "group: candidates of one number cannot be told from its first, as their intervals overlap"
+GROUPS = "group: number of the first candidate whose intervals overlap this one's"
+#: columns of the ranking that are not aligned as numbers are
+_LEFT = ("candidate", "time", "cost", "busiest", "verdict")
+#: the least width of a line, and of the verdict where a candidate is a row [characters]
+_NARROWEST, _VERDICT = 40, 30
 
 
 def format_plan(found: TrainingPlan, *, most: int = 20, width: int = 0) -> str:
@@ -37,31 +40,26 @@ def format_plan(found: TrainingPlan, *, most: int = 20, width: int = 0) -> str:
     most : int
         Candidates, and reasons, that are listed.
     width : int
-        Of a line; 0 is that of the terminal, or wide where there is none. Below 140 each candidate has lines of its own
-        in place of a row.
+        Of a line; 0 is that of the terminal, or 80 where standard output is none. Each candidate is a row where rows
+        fit, and else has lines of its own.
     """
-    import shutil
-    import sys
-
     from rich.console import Group
     from rich.text import Text
 
-    request = found.request
+    request, width = found.request, max(width or columns(), _NARROWEST)
     asked = [f"{request.samples:.4g} samples of {request.model.name}"]
     asked += [] if request.precision == AUTO else [request.precision]
     asked += [f"in {hours(request.deadline)}"] if request.deadline != float("inf") else []
     asked += [f"for {dollars(request.budget)}"] if request.budget != float("inf") else []
-    if not width:
-        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _WIDE
     header, rows = found.rows()
     shown = rows[:most]
     parts: list[RenderableType] = [
         Text(request.title, style="bold"),
         Text(", ".join(asked)),
         Text(""),
-        Text("\n".join(_blocks(header, shown, width)))
-        if width < _ROWS
-        else rows_view(header, shown, left=("candidate", "time", "cost", "busiest", "verdict")),
+        rows_view(header, shown, left=_LEFT)
+        if _rows_fit(header, shown, width)
+        else Text("\n".join(_blocks(header, shown, width))),
     ]
     if len(rows) > most:
         parts.append(Text(f"{len(rows) - most} more were simulated: --all lists them", style="dim"))
@@ -69,69 +67,99 @@ def format_plan(found: TrainingPlan, *, most: int = 20, width: int = 0) -> str:
     parts += [Text(line)] if (line := found.precision_line()) else []
     if any(one.time_interval for one in found.ranked):
         parts.append(Text(GROUPS, style="dim"))
-    parts.append(Text("\n".join(found.interval_lines())))
+    parts.append(_lines(found.interval_lines(), width))
     if found.pruned:
         reasons: dict[str, list[str]] = {}
         for one in found.pruned:
             reasons.setdefault(one.reason, []).append(one.choice.name)
-        lines = [[reason, _listed(names)] for reason, names in reasons.items()]
+        lines = [f"{reason}: {_listed(names)}" for reason, names in reasons.items()]
         rest = len(lines) - most
-        parts += [Text(""), Text(f"Not simulated ({len(found.pruned)})", style="bold")]
-        parts.append(rows_view(["why", "which"], lines[:most]))
+        parts += [Text(""), Text(f"Not simulated ({len(found.pruned)})", style="bold"), _lines(lines[:most], width)]
         parts += [Text(f"{rest} more reasons: --all lists them", style="dim")] if rest > 0 else []
-    sources = dict.fromkeys(
-        f"{name}: {found.request.prices.of(name):.3f} USD/h ({source})"
-        for name, source in request.prices.sources.items()
-    )
-    parts += [Text(""), Text("Prices", style="bold"), Text("\n".join(sources))]
+    prices = [
+        f"{name}: {request.prices.of(name):.3f} USD/h ({source})" for name, source in request.prices.sources.items()
+    ]
+    parts += [Text(""), Text("Prices", style="bold"), _lines(prices, width)]
     return to_text(Group(*parts), width=width)
 
 
-def _blocks(header: list[str], rows: list[list[str]], width: int) -> Iterator[str]:
-    """Lines of each candidate: what it is, its time and cost, and its verdict."""
-    import textwrap
+def _rows_fit(header: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> bool:
+    """Whether each candidate can be a row in which no cell but the verdict goes over several lines."""
+    *others, _ = (max(map(len, column)) for column in zip(header, *rows, strict=True))
+    return sum(size + 2 for size in others) + max(_VERDICT, *others) <= width
 
+
+def _blocks(header: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
+    """Lines of each candidate: what it is, its time and cost, its pace and memory, and its verdict."""
     for cells in rows:
         row = dict(zip(header, cells, strict=True))
         facts = [f"{row['GPUs']} GPUs", *([row["precision"]] if "precision" in row else [])]
         facts += [f"group {row['group']}"] if row["group"] else []
-        for line in (f"{row['candidate']} ({', '.join(facts)})", f"{row['time']}  {row['cost']}", row["verdict"]):
-            lead = f"{row['#']:>4} " if line.startswith(row["candidate"]) else " " * 5
-            yield textwrap.fill(line, max(width, 40), initial_indent=lead, subsequent_indent=" " * 5)
+        yield _fold(f"{row['candidate']} ({', '.join(facts)})", width, f"{row['#']:>4} ", " " * 5)
+        pace = f"{row['samples/s']} samples/s, {row['memory/GPU']} per GPU, busiest: {row['busiest']}"
+        for line in (f"{row['time']}  {row['cost']}", pace, row["verdict"]):
+            yield _fold(line, width, " " * 5, " " * 5)
+
+
+def _lines(texts: Iterable[str], width: int) -> RenderableType:
+    """Texts, each on a line of its own; what does not fit follows indented."""
+    from rich.text import Text
+
+    return Text("\n".join(_fold(text, width, "", " " * 4) for text in texts))
+
+
+def _fold(text: str, width: int, first: str, then: str) -> str:
+    """Lines of a text, none longer than `width`; no word is broken that fits in one."""
+    import textwrap
+
+    return textwrap.fill(text, width, initial_indent=first, subsequent_indent=then, break_on_hyphens=False)
 
 
 def _listed(names: list[str]) -> str:
     return "; ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
-def format_candidate(found: TrainingPlan, number: int, limits: str) -> str:
-    """One candidate in detail; `limits` is what `simperf.report.limits.format_limits` says of its steps."""
+def format_candidate(found: TrainingPlan, number: int, limits: str, *, width: int = 0) -> str:
+    """One candidate in detail.
+
+    Parameters
+    ----------
+    found : TrainingPlan
+    number : int
+        Its rank.
+    limits : str
+        What `simperf.report.limits.format_limits` says of its steps.
+    width : int
+        Of a line; 0 is that of the terminal, or 80 where standard output is none.
+    """
     one: Candidate = found.ranked[number - 1]
-    request = found.request
+    request, width = found.request, max(width or columns(), _NARROWEST)
     price = request.prices.of(one.choice.instance)
-    lines = [
-        f"{one.number}  {one.choice.name}: {one.reason}",
-        f"time      {hours(one.time)}, of which {100 * one.goodput:.1f} % is training at {one.rate:.4g} samples/s",
-        *_interval_line(one),
-        f"cost      {dollars(one.cost)}: {one.choice.nodes} x {price:.3f} USD/h x {one.time / 3600:.3f} h",
-        f"price     {request.prices.sources[one.choice.instance]}",
-        f"memory    {format_quantity(one.memory, 'B')} on each GPU",
-        f"precision {one.choice.precision} ({precision_source(request.precision)})",
+    pace = f"{100 * one.goodput:.1f} % is training at {samples_per_second(one.rate)} samples/s"
+    facts = [
+        ("time", f"{hours(one.time)}, of which {pace}"),
+        *_interval_facts(one),
+        ("cost", f"{dollars(one.cost)}: {one.choice.nodes} x {price:.3f} USD/h x {one.time / 3600:.3f} h"),
+        ("price", request.prices.sources[one.choice.instance]),
+        ("memory", f"{format_quantity(one.memory, 'B')} on each GPU"),
+        ("precision", f"{one.choice.precision} ({precision_source(request.precision)})"),
     ]
     if request.failures:
         failures = one.time * one.choice.nodes / request.failures.node_mtbf
-        lines.append(f"failures  {failures:.2g} expected on the way")
+        facts.append(("failures", f"{failures:.2g} expected on the way"))
+    lines = [_fold(f"{one.choice.name}: {one.reason}", width, f"{one.number}  ", " " * 3)]
+    lines += [_fold(text, width, f"{name:10}", " " * 10) for name, text in facts]
     return "\n".join(lines) + "\n\nSome steps of it:\n" + limits
 
 
-def _interval_line(one: Candidate) -> list[str]:
+def _interval_facts(one: Candidate) -> list[tuple[str, str]]:
     """The interval of a candidate's time and what it is made of, or why there is none."""
     if one.time_interval is None:
-        return [f"interval  none: {one.spread.why_not}"]
+        return [("interval", f"none: {one.spread.why_not}")]
     low, high = map(hours, one.time_interval)
     return [
-        f"interval  {low} to {high} (90 %)",
-        *(f"          {name}: {text}" for name, text in one.spread.sources.items()),
+        ("interval", f"{low} to {high} (90 %)"),
+        *(("", f"{name}: {text}") for name, text in one.spread.sources.items()),
     ]
 
 

@@ -109,7 +109,7 @@ def test_without_an_interval_there_are_no_groups_and_the_reason_is_said():
     found = plan(make_request({"plan": head, "candidates": candidates, "calibration": profile}))
     for one in found.ranked:
         assert (one.time_interval, one.cost_interval, one.group) == (None, None, 0)
-    text = format_plan(found)
+    text = format_plan(found, width=240)
     assert "No 90 % interval: published figures were predicted by the catalogue, not with a profile's constants" in text
     assert "90 % intervals from" not in text
     assert GROUPS not in text
@@ -126,14 +126,42 @@ def test_ends_of_intervals_have_three_digits():
         assert all(len(end.replace(".", "").lstrip("0")) in (2, 3) or float(end) >= 1000 for end in ends), text
 
 
-def test_a_narrow_terminal_has_lines_of_each_candidate_and_cuts_no_number():
-    found = plan(asked(failures={"node_mtbf": "2000 h", "checkpoint": "500 MB/s", "restart": "5 min"}))
-    text = format_plan(found, width=80)
-    assert max(map(len, text.splitlines())) <= 80
-    header, rows = found.rows()
+@pytest.fixture(scope="module")
+def failing():
+    """Candidates that win, lose, and are ruled out, with failures."""
+    candidates = {"instances": ["p3-8xlarge", "p3-16xlarge"], "nodes": [1, 2], "batch_per_gpu": [32, 8192]}
+    head = {"model": "resnet18", "samples": 1_281_167, "epochs": 1, "deadline": "10 h"}
+    failures = {"node_mtbf": "2000 h", "checkpoint": "500 MB/s", "restart": "5 min"}
+    return plan(make_request({"plan": head, "candidates": candidates, "failures": failures}))
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120, 150, 180, 240])
+def test_no_line_is_longer_than_the_terminal_and_no_number_or_word_is_lost(failing, width):
+    text = format_plan(failing, width=width)
+    assert max(map(len, text.splitlines())) <= width
     words = " ".join(text.split())
-    for cells in rows:
-        row = dict(zip(header, cells, strict=True))
-        assert all(" ".join(row[name].split()) in words for name in ("candidate", "time", "cost", "verdict"))
+    assert all(" ".join(cell.split()) in words for cells in failing.rows()[1] for cell in cells[2:])
+    assert all(f"{one.reason}: " in words for one in failing.pruned)
+    assert all(source in words for source in failing.request.prices.sources.values())
     assert "90 % intervals from published figures" in words
     assert "90 % intervals from failures: 40 histories" in words
+    detail = format_candidate(failing, 1, "", width=width)
+    assert max(map(len, detail.splitlines())) <= width
+    assert failing.winner.choice.name in " ".join(detail.split())
+
+
+def test_a_candidate_is_a_row_where_rows_fit_and_else_has_lines_that_say_as_much(failing):
+    header, rows = failing.rows()
+    wide, narrow = (format_plan(failing, width=width) for width in (240, 80))
+    assert re.search(r"samples/s +memory/GPU +busiest", wide)
+    assert not re.search(r"samples/s +memory/GPU +busiest", narrow)
+    for cells in rows:
+        row = dict(zip(header, cells, strict=True))
+        assert re.search(" +".join(map(re.escape, cells[:-1])), wide), "all but the verdict are on one line"
+        assert f"{row['samples/s']} samples/s, {row['memory/GPU']} per GPU, busiest: {row['busiest']}" in narrow
+
+
+def test_what_is_not_a_terminal_has_80_columns(failing, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    for text in (format_plan(failing), format_candidate(failing, 1, "")):
+        assert 70 < max(map(len, text.splitlines())) <= 80

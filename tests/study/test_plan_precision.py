@@ -46,7 +46,7 @@ def test_each_candidate_says_its_precision_and_that_it_was_assumed(assumed):
     line = "tf32 on a100-sxm4-40gb"
     assert line in format_plan(assumed)
     assert line in plan_report(assumed)
-    assert f"({ASSUMED})" in format_candidate(assumed, 1, "")
+    assert f"({ASSUMED})" in format_candidate(assumed, 1, "", width=240)
     table = list(csv.DictReader(io.StringIO(plan_output(assumed, "csv"))))
     assert [row["precision"] for row in table] == [row["precision"] for row in rows]
 

@@ -11,7 +11,7 @@ from simperf.report.html.page import PageSection, numeric, page, paragraphs, tab
 from simperf.report.html.picture import on_page
 from simperf.report.html.result import result_sections
 from simperf.report.html.scaling import scaling_part
-from simperf.report.plans import draw_plan
+from simperf.report.plans import GROUPS, draw_plan
 from simperf.results import Result
 from simperf.study.planning.precision import AUTO
 from simperf.study.planning.rounding import dollars, hours
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["plan_report"]
 
 _ROWS = 500
-_RANKED = "Candidates that were simulated, best first; a star: none beats it in both time and cost; "
-_RANKED += "group: the first that it cannot be told from"
+_RANKED = f"Candidates that were simulated, best first; a star: Pareto-optimal in time and cost; {GROUPS}"
 _LINES = 6
 _NOT_COUNTED = (
     "reading and preparing the data, evaluation during training",
@@ -49,7 +48,7 @@ def plan_report(
     """
     request = found.request
     header, rows = found.rows()
-    picture = on_page(draw_plan(found), name="plan", text="Time and cost of every candidate, and the front none beats.")
+    picture = on_page(draw_plan(found), name="plan", text="Time and cost of every candidate, and the Pareto front.")
     sections = [
         PageSection("Time and cost", picture),
         PageSection("Ranking", table(header, rows[:_ROWS], caption=_RANKED, numbers=numeric(rows))),

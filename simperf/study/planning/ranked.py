@@ -16,7 +16,7 @@ from simperf.study.planning.rounding import dollars, hours, three_digits
 from simperf.study.planning.spread import CandidateSpread, batch_factor
 from simperf.units import format_quantity
 
-__all__ = ["Candidate", "candidate_of", "cells", "finite", "plain", "ranked"]
+__all__ = ["Candidate", "candidate_of", "cells", "finite", "plain", "ranked", "samples_per_second"]
 
 Ends = tuple[float, float]
 
@@ -158,11 +158,22 @@ def cells(one: Candidate, *, precision: bool = False) -> list[str]:
         *([one.choice.precision] if precision else []),
         time,
         cost,
-        f"{one.rate:.4g}" if one.rate < 10_000 else f"{one.rate:.0f}",
+        samples_per_second(one.rate),
         memory,
         one.limited_by,
         one.reason,
     ]
+
+
+def samples_per_second(rate: float) -> str:
+    """A rate [1/s] in four digits or more, without an exponent.
+
+    Examples
+    --------
+    >>> samples_per_second(33244.1), samples_per_second(12.3456)
+    ('33244', '12.35')
+    """
+    return f"{rate:.4g}" if rate < 10_000 else f"{rate:.0f}"
 
 
 def plain(one: Candidate, request: Request) -> dict[str, Any]:
