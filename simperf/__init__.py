@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     )
     from simperf.execution.ranks import new_group, run_ranks
     from simperf.execution.session import Session
+    from simperf.frameworks.importer import import_job
     from simperf.hardware import Catalog, Machine, build_machine
     from simperf.layout import Layout
     from simperf.programs import PROGRAMS, program
@@ -129,6 +130,7 @@ _PUBLIC = {
     "compute": "execution",
     "copy": "execution",
     "format_quantity": "units",
+    "import_job": "frameworks.importer",
     "irecv": "execution",
     "isend": "execution",
     "item": "execution",
@@ -210,6 +212,7 @@ __all__ = [
     "compute",
     "copy",
     "format_quantity",
+    "import_job",
     "irecv",
     "isend",
     "item",

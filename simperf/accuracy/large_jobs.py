@@ -9,7 +9,7 @@ from typing import Any
 from simperf.accuracy.large_cases import LargeCase
 from simperf.accuracy.large_stacks import context_of, profile_of, stack_of
 from simperf.errors import InputError, Problem
-from simperf.hardware import Catalog, NicPart
+from simperf.frameworks.machines import cluster_table
 from simperf.layout.layout_file import layout_table
 from simperf.memory import StageMemory, communicator_buffers
 from simperf.run import run
@@ -121,30 +121,8 @@ def _tables(case: LargeCase, machine: dict[str, Any]) -> dict[str, Any]:
 
 def _machine(case: LargeCase) -> dict[str, Any]:
     """The ``[machine]`` table: one server, or several on rails of the network that their adapters are of."""
-    machine, catalog = case.machine, Catalog.load()
-    if machine.servers == 1:
-        return {"use": machine.server}
-    nodes = catalog.machine(machine.server).nodes.values()
-    (nic,) = {node.part.name for node in nodes if isinstance(node.part, NicPart)}
-    if nic not in catalog.names("link"):
-        raise InputError(
-            Problem(
-                f"no link of the catalogue is called {nic}, as the adapters are",
-                key="machine",
-                expected="an adapter and a link of one name",
-            )
-        )
-    switch = f"{nic}-switch"
-    return {
-        "kind": "cluster",
-        "server": machine.server,
-        "count": machine.servers,
-        "fabric": {
-            "type": "rail",
-            "link": nic,
-            "switch": switch if switch in catalog.names("switch") else "ethernet-switch",
-        },
-    }
+    machine = case.machine
+    return {"use": machine.server} if machine.servers == 1 else cluster_table(machine.server, machine.servers)
 
 
 def case_time(case: LargeCase, *, profiled: bool = True, force: bool = False) -> float:

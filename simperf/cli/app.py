@@ -33,6 +33,7 @@ COMMANDS = {
     "plan": ("plan", "plan"),
     "check": ("check", "check"),
     "show": ("show", "show"),
+    "import": ("job_import", "import_"),
     "replay": ("replay", "replay"),
     "programs": ("programs", "programs"),
     "topo": ("topo", "topo"),

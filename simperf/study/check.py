@@ -34,7 +34,7 @@ from simperf.workload.modelfile import read_model
 from simperf.workload.transformers.hugging_face import read_config
 from simperf.workload.transformers.transformer_file import read_transformer
 
-__all__ = ["FileCheck", "check_file"]
+__all__ = ["FileCheck", "check_file", "refuse_layout"]
 
 
 class FileCheck(NamedTuple):
@@ -89,7 +89,7 @@ def check_file(
     if run:
         return _run(name, scenario, play)
     for one in (scenario, *scenario.variants):
-        _refuse_layout(one)
+        refuse_layout(one)
     with_variants = f", {len(scenario.variants)} variants" if scenario.variants else ""
     kinds = [one.kind for each in (scenario, *scenario.variants) for one in each.expectations]
     expected = f", {_counted(kinds)}" if kinds else ""
@@ -243,7 +243,7 @@ def _run(name: str, scenario: Scenario, play: Callable[..., Result]) -> FileChec
     return FileCheck(True, (f"ok  {name}: {met}",))
 
 
-def _refuse_layout(scenario: Scenario) -> None:
+def refuse_layout(scenario: Scenario) -> None:
     """Refuse a model that its layout does not divide, or that does not fit, unless that is what is expected.
 
     Raises

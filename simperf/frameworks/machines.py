@@ -1,0 +1,80 @@
+"""Machines of imported jobs: one server, or as many on a rail-optimised network as the GPUs need."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from simperf.errors import InputError, Problem, UnknownNameError
+from simperf.hardware import Catalog, NicPart
+
+__all__ = ["ASSUMED", "cluster_table", "machine_table"]
+
+#: server of a job that does not say what it runs on
+ASSUMED = "dgx-h100"
+
+
+def machine_table(name: str, gpus: int) -> dict[str, Any]:
+    """The ``[machine]`` table for a number of GPUs.
+
+    Parameters
+    ----------
+    name : str
+        A server or a cluster of the catalogue.
+    gpus : int
+        Of the job.
+
+    Raises
+    ------
+    InputError
+        Neither, a cluster with fewer GPUs, or servers without a network among them.
+    """
+    catalog = Catalog.load()
+    try:
+        machine = catalog.machine(name)
+    except UnknownNameError as error:
+        expected = "a server or a cluster of `simperf catalog list`"
+        raise InputError(Problem(str(error), file="--on", expected=expected)) from None
+    inside = len(machine.gpus)
+    if machine.fabric is not None:
+        if gpus > inside:
+            message = f"the cluster has {inside} GPUs, the job takes {gpus}"
+            raise InputError(Problem(message, file="--on", value=name, expected="a server, or a larger cluster"))
+        return {"use": name}
+    if gpus <= inside:
+        return {"use": name}
+    if gpus % inside:
+        message = f"{gpus} GPUs are no multiple of the server's {inside}"
+        raise InputError(Problem(message, file="--on", value=name, expected=f"a multiple of {inside} GPUs"))
+    return cluster_table(name, gpus // inside)
+
+
+def cluster_table(server: str, count: int) -> dict[str, Any]:
+    """The ``[machine]`` table of servers on rails of the network that their NICs are of.
+
+    Parameters
+    ----------
+    server : str
+        Of the catalogue.
+    count : int
+        Number of servers.
+
+    Raises
+    ------
+    InputError
+        NICs of several kinds or of none, or no link of their name.
+    """
+    catalog = Catalog.load()
+    nics = {node.part.name for node in catalog.machine(server).nodes.values() if isinstance(node.part, NicPart)}
+    if len(nics) != 1 or not nics <= set(catalog.names("link")):
+        named = " and ".join(sorted(nics)) or "no NIC"
+        message = f"the network between servers with {named} is not known"
+        expected = "a cluster of `simperf catalog list cluster`, or one of your own"
+        raise InputError(Problem(message, key="machine", value=server, expected=expected))
+    (nic,) = nics
+    switch = f"{nic}-switch" if f"{nic}-switch" in catalog.names("switch") else "ethernet-switch"
+    return {
+        "kind": "cluster",
+        "server": server,
+        "count": count,
+        "fabric": {"type": "rail", "link": nic, "switch": switch},
+    }

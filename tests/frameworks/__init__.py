@@ -1,0 +1,1 @@
+"""Tests of configurations of training frameworks."""
