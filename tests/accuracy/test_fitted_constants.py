@@ -78,17 +78,25 @@ def test_a_choice_on_which_no_figure_rests_says_what_does():
         assert bool(one.only) is (one.choice and not one.cases), one
 
 
-#: module-level names of intervals that are no choices: files, and limits below which there is no interval
-NO_CHOICES = {"DATA", "COLUMNS", "FILES", "_LEVELS", "_FEWEST", "_FEWEST_FAMILIES"}
+#: modules that make intervals, and their names that are no choices: words, files, and limits below which there is none
+INTERVALS = {
+    "simperf.analysis.left_out": {"DATA", "COLUMNS", "FILES", "_LEVELS", "_FEWEST", "_FEWEST_FAMILIES"},
+    "simperf.study.planning.spread": {"FAILURES", "_RATE", "_EFFICIENCY"},
+}
+#: choices of `simperf.analysis.questions`, which has names of questions beside them
+GROUPS = {f"simperf.analysis.questions:{name}" for name in ("KERNEL_GROUPS", "ONE_GPU_GROUPS", "SIZE_CLASSES")}
 
 
 def test_every_choice_of_how_intervals_are_made_is_listed():
-    tree = ast.parse(files("simperf").joinpath("analysis/left_out.py").read_text("utf-8"))
-    names = {one.id for one in ast.walk(tree) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
-    chosen = {name for name in names if name.isupper()} - NO_CHOICES
-    chosen |= {"KERNEL_GROUPS", "ONE_GPU_GROUPS", "SIZE_CLASSES"}
-    listed = {one.file.rpartition(":")[2] for one in CONSTANTS if one.file.startswith("simperf.analysis.")}
-    assert chosen == listed
+    chosen = set(GROUPS)
+    for module, none in INTERVALS.items():
+        path = f"{module.partition('.')[2].replace('.', '/')}.py"
+        tree = ast.parse(files("simperf").joinpath(path).read_text("utf-8"))
+        names = {one.id for one in ast.walk(tree) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+        assert none <= names
+        chosen |= {f"{module}:{name}" for name in names - none if name.isupper()}
+    packages = ("simperf.analysis.", "simperf.study.")
+    assert chosen == {one.file for one in CONSTANTS if one.file.startswith(packages)}
 
 
 #: options of measured scenarios that were looked up with figures in view, and values that say nothing

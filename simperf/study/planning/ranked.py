@@ -129,18 +129,31 @@ def _beside(one: Candidate, other: Candidate, number: int) -> str:
 
 
 def _same(request: Request, one: Candidate, other: Candidate) -> bool:
-    """Whether the intervals of time overlap, and those of cost; on one GPU without what both are missed by alike."""
+    """Whether the intervals of time overlap, and those of cost; on one GPU without what both are missed by alike.
+
+    What the ratio of two batches is missed by widens intervals of scaling, which do not have it in them. Whole
+    intervals have, and so is none widened beyond its whole. A profile's constants predict other ratios of batches than
+    the catalogue's, of which that error is: their draws stand alone.
+    """
     pair = (one, other)
     gpus = {gpu_of(request.catalog, each.choice.instance).name for each in pair}
     shares = [each.choice.batch / (each.choice.gpus if request.strong else 1) for each in pair]
-    factor = batch_factor(*shares) if len(gpus) == 1 else None
-    ours, theirs = (each.time_interval if factor is None else each.spread.apart for each in pair)
+    alike = len(gpus) == 1 and not request.calibration
+    factor = batch_factor(*shares) if alike else None
+    ours, theirs = (_widened(each, factor) for each in pair)
     if ours is None or theirs is None:
         return False
     (low, high), (first, last) = ours, theirs
-    high, last = high * (factor or 1.0), last * (factor or 1.0)
     price, beside = (each.cost / each.time for each in pair)
     return low <= last and first <= high and low * price <= last * beside and first * beside <= high * price
+
+
+def _widened(one: Candidate, factor: float | None) -> Ends | None:
+    """What tells a candidate apart, its later end times `factor` within the whole interval; the whole without one."""
+    whole, apart = one.time_interval, one.spread.apart
+    if whole is None or apart is None or factor is None:
+        return whole
+    return apart[0], min(apart[1] * factor, whole[1])
 
 
 def cells(one: Candidate, *, precision: bool = False) -> list[str]:

@@ -22,8 +22,10 @@ FAILURES = "failures"
 Ends = tuple[float, float]
 _RATE, _EFFICIENCY = "samples per second", "scaling efficiency"
 #: how far the ratio of two batches' times of one model on one GPU is off, as a logarithm: the largest of 12 pairs of
-#: published passes on four GPUs (`python -m tests.truth.batches`); and how many times larger one is there at most [1]
-BATCHES_OFF, _BATCHES_APART = 0.175, 4.0
+#: published passes on four GPUs (`python -m tests.truth.batches`) [1]
+BATCHES_OFF = 0.175
+#: how many times larger one batch of such a pair is than the other at most [1]
+BATCHES_APART = 4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,4 +131,4 @@ def batch_factor(batch: float, other: float) -> float | None:
     """
     if batch == other:
         return 1.0
-    return math.exp(BATCHES_OFF) if max(batch, other) <= _BATCHES_APART * min(batch, other) else None
+    return math.exp(BATCHES_OFF) if max(batch, other) <= BATCHES_APART * min(batch, other) else None
