@@ -168,14 +168,15 @@ accuracy-rows
 ```
 """
 
-_FAMILIES = """Errors of the time of an iteration. A family is a file of the folder of measured data. The baseline is one rate:
-the median FLOP/s on the same GPU in the same precision over the other cases of the family.
-Causes of the errors, by family: [How accurate large models are](explanation/accuracy-large-models.md).
+_FAMILIES = """Errors of the time of an iteration. A family is a file of the folder of measured data.
+The baseline is one rate: the median FLOP/s on the same GPU in the same precision over the other cases of
+the family. Causes of the errors, by family: [How accurate large models are](explanation/accuracy-large-models.md).
 """
 
 
-_GOALS = """Goals were set before the predictions were improved. Figures of scaling are all those that need a prediction; in the
-other lines what is named was left out. The page of each line says how it was measured, and what was tried.
+_GOALS = """Goals were set before the predictions were improved. Figures of scaling are all those that need a
+prediction; in the other lines what is named was left out. The page of each line says how it was measured, and
+what was tried.
 """
 
 
