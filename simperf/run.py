@@ -337,6 +337,7 @@ def _intervals(
     if scenario.program.name not in PUBLISHED:
         return {}, {}, unpublished(scenario.program.name)
     from simperf.analysis.intervals import intervals_of
+    from simperf.scenario.own_constants import own_constants
 
     gpus = len(scenario.machine.gpus) if scenario.machine is not None else 0
     return intervals_of(
@@ -345,17 +346,8 @@ def _intervals(
         numbers,
         gpus=gpus,
         case=scenario.case,
-        changed=_changed(scenario),
+        changed=own_constants(scenario),
     )
-
-
-def _changed(scenario: Scenario) -> str:
-    """What stands for the catalogue's constants, in words; empty if nothing does."""
-    if scenario.profiles:
-        return "a profile's constants, which --samples draws"
-    if scenario.cost.sharp:
-        return "the roofline of textbooks"
-    return "efficiencies that the scenario states" if scenario.cost.efficiency or scenario.cost.kernels else ""
 
 
 def _resources(simulation: Simulation, moved: Mapping[str, float]) -> dict[str, ResourceUse]:

@@ -9,14 +9,15 @@ prediction, made of the same errors.
 Figures of one family are missed alike, so that a binomial test of figures finds more than there is. The share that is
 held therefore has a range: of families (sources, GPUs) that are drawn anew, with replacement, each with all its figures
 (B. Efron, R. Tibshirani, *An Introduction to the Bootstrap*, 1993; clusters: A. C. Davison, D. V. Hinkley, *Bootstrap
-Methods and their Application*, 1997, section 3.8).
+Methods and their Application*, 1997, section 3.8). A family of one question is another than that of the same name of a
+second question, unless both are of one publication: then they are drawn together.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from statistics import fmean, median
 from typing import Literal
 
@@ -24,7 +25,6 @@ import numpy as np
 
 from simperf.analysis.chance import COVERAGE
 from simperf.analysis.left_out import LeftOutError, spread
-from simperf.analysis.questions import SCALING
 
 __all__ = ["CoverageGrade", "binomial_test", "drawn_share", "grade_intervals", "interval_score", "pooled"]
 
@@ -45,15 +45,16 @@ class CoverageGrade:
     points, held : int
         Figures with an interval, and those that lie in theirs.
     without : int
-        Figures of which too few others were left for an interval.
+        Figures without an interval: too few others were left, or each of them is less difficult.
     chance : float
         That as unlikely a number is held or a less likely one, if each is with a chance of nine in ten [1].
     width : float
         Upper over lower end, median [1].
     score, constant : float
         Mean interval scores of these intervals, and of one width, as logarithms [1].
-    clusters : tuple of (int, int)
-        Figures that are held and figures, of each family, source or GPU that was left out.
+    clusters : mapping of str to (int, int)
+        Figures that are held and figures, of each family, source or GPU that was left out; by a name that figures of
+        several questions share where they are of one publication.
     """
 
     question: str
@@ -64,12 +65,12 @@ class CoverageGrade:
     width: float
     score: float
     constant: float
-    clusters: tuple[tuple[int, int], ...] = ()
+    clusters: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def share_range(self) -> tuple[float, float]:
         """95 % range of `share`, where `clusters` are drawn anew [1]."""
-        return drawn_share(self.clusters)
+        return drawn_share(tuple(self.clusters.values()))
 
     @property
     def share(self) -> float:
@@ -97,13 +98,13 @@ def grade_intervals(question: str, errors: Sequence[LeftOutError], *, by: Label 
         half = _half_width(rest)
         for one in out:
             found = spreads[one.group]
-            if found is None:
+            if found is None or found.beyond(one.difficulty, gpus=one.gpus):  # as of a run: it has none
                 without += 1
                 continue
-            used = math.exp(-one.difficulty) if question == SCALING else 0.0  # as a run's interval has it
-            low, high = (math.log(end) for end in found.factors(one.difficulty, used=used))
-            held, points = clusters.get(label, (0, 0))
-            clusters[label] = held + (low - _ROUNDING <= one.error <= high + _ROUNDING), points + 1
+            low, high = (math.log(end) for end in found.factors(one.difficulty, used=one.used))
+            name = _cluster(question, one, by)
+            held, points = clusters.get(name, (0, 0))
+            clusters[name] = held + (low - _ROUNDING <= one.error <= high + _ROUNDING), points + 1
             widths.append(math.exp(high - low))
             scores.append(interval_score(low, high, one.error))
             constants.append(interval_score(-half, half, one.error))
@@ -118,13 +119,22 @@ def grade_intervals(question: str, errors: Sequence[LeftOutError], *, by: Label 
         median(widths) if widths else math.nan,
         mean,
         fmean(constants) if constants else math.nan,
-        tuple(clusters.values()),
+        clusters,
     )
+
+
+def _cluster(question: str, one: LeftOutError, by: Label) -> str:
+    """Name of what a figure is drawn with: the same in several questions only where it is of one publication."""
+    return {"family": f"{one.source}: {one.family}", "source": one.source, "gpu": f"{question}: {one.gpu}"}[by]
 
 
 def pooled(grades: Sequence[CoverageGrade]) -> CoverageGrade:
     """All figures of several questions together; scores are means over figures."""
     points, held = sum(one.points for one in grades), sum(one.held for one in grades)
+    clusters: dict[str, tuple[int, int]] = {}
+    for name, (inside, every) in (pair for one in grades for pair in one.clusters.items()):
+        before = clusters.get(name, (0, 0))
+        clusters[name] = before[0] + inside, before[1] + every
     told = [one for one in grades if one.points]
 
     def mean(values: Sequence[float]) -> float:
@@ -139,7 +149,7 @@ def pooled(grades: Sequence[CoverageGrade]) -> CoverageGrade:
         mean([one.width for one in told]),
         mean([one.score for one in told]),
         mean([one.constant for one in told]),
-        tuple(cluster for one in grades for cluster in one.clusters),
+        clusters,
     )
 
 

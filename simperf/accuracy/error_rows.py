@@ -23,6 +23,7 @@ from simperf.accuracy.fitted_constants import constants_behind
 from simperf.accuracy.kernel_figures import left_out_figures
 from simperf.accuracy.kernel_tables import GPUS, added_time, by_operation, kernel_cases
 from simperf.accuracy.large_cases import read_large_cases
+from simperf.accuracy.large_jobs import utilisation
 from simperf.accuracy.large_table import stored_grades
 from simperf.accuracy.leave_out.kernels import elsewhere, kernel_parts
 from simperf.accuracy.leave_out.measured_steps import measured_steps
@@ -41,6 +42,7 @@ from simperf.analysis.questions import (
     PLANS,
     SCALING,
     STEP_METRICS,
+    RunQuestion,
     asked_by,
     size_class,
 )
@@ -64,8 +66,9 @@ def scaling_errors(folder: str | os.PathLike[str]) -> Errors:
     for name in _measured_scenarios():
         scenario = load_scenario(name)
         for attempt in run_variants(scenario, record=False):
-            if _question(attempt.scenario) == SCALING:
-                yield from _of_steps(scenario, attempt)
+            asked = _asked(attempt.scenario)
+            if asked.question == SCALING:
+                yield from _of_steps(scenario, attempt, asked)
 
 
 def plan_errors(folder: str | os.PathLike[str]) -> Errors:
@@ -77,9 +80,10 @@ def plan_errors(folder: str | os.PathLike[str]) -> Errors:
             if variant.program.name == "train" and given.get("model") and given.get("alone") and variant.measurements:
                 told = {f"program.{key}": 0 for key in variant.data["program"] if key.startswith("alone")}
                 bare = replace(change_scenario(variant, told), answer=None)
-                if _question(bare) == PLANS:
+                asked = _asked(bare)
+                if asked.question == PLANS:
                     result = run(bare, record=False, unused="tell")
-                    yield from _of_steps(scenario, Attempt(variant.name, variant, result, None))
+                    yield from _of_steps(scenario, Attempt(variant.name, variant, result, None), asked)
 
 
 def one_gpu_errors(folder: str | os.PathLike[str]) -> Errors:
@@ -106,11 +110,12 @@ def collective_rows(folder: str | os.PathLike[str]) -> Errors:
     for case in read_cases(folder):
         if case["id"] not in cases_known() or constants_behind(case["id"]):
             continue
-        machines = {(series.name, series.label): tuner.machine for series, tuner in series_of(case)}
+        machines = {(one.name, one.label): (tuner.machine, len(tuner.ranks)) for one, tuner in series_of(case)}
         for one in collective_errors(case):
-            gpu = _gpu(machines[one.series, one.label])
+            machine, ranks = machines[one.series, one.label]
             error = math.log(one.measured / one.predicted)
-            yield LeftOutError(size_class(one.nbytes), case["id"], _publisher(source_of(case)), gpu, 0.0, error)
+            about = (size_class(one.nbytes), case["id"], _publisher(source_of(case)), _gpu(machine))
+            yield LeftOutError(*about, 0.0, error, gpus=ranks)
 
 
 def kernel_errors(folder: str | os.PathLike[str]) -> Errors:
@@ -140,18 +145,22 @@ def _products(folder: str | os.PathLike[str]) -> Errors:
 
 
 def large_errors(folder: str | os.PathLike[str]) -> Errors:
-    """Errors of iterations of large models, as they are stored (`simperf.accuracy.large_table`)."""
+    """Errors of iterations of large models, as they are stored (`simperf.accuracy.large_table`).
+
+    Of configurations that a constant was read off, such as the pace of a stack's kernels, none counts.
+    """
     cases = {(one.family, one.name, one.digest): one for one in read_large_cases(Path(folder) / "llm")[0]}
     for row in stored_grades():
         case = cases.get((row.family, row.case, row.digest))
         if case is None or row.quantity != "time" or math.isnan(row.error):
             continue
-        if constants_behind(row.case, quantity="time"):
+        if constants_behind(row.case, quantity=row.quantity):
             continue
         gpu, how = case.machine.gpu.name, case.layout
         turns = how.batch / (how.microbatch * how.layout.dp) * case.model.layers / how.layout.pp
-        difficulty = launch_difficulty(row.predicted / turns)
-        yield LeftOutError("", f"{case.family} {gpu}", case.family, gpu, difficulty, -math.log1p(row.error))
+        difficulty, used = launch_difficulty(row.predicted / turns), utilisation(case, row.predicted)
+        error = -math.log1p(row.error)
+        yield LeftOutError("", f"{case.family} {gpu}", case.family, gpu, difficulty, error, gpus=case.gpus, used=used)
 
 
 #: how each question's errors are made of a folder of measured data
@@ -171,7 +180,8 @@ def errors_text(errors: Iterable[LeftOutError]) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
     for one in errors:
-        writer.writerow((one.group, one.family, one.source, one.gpu, f"{one.difficulty:.4f}", f"{one.error:.4f}"))
+        numbers = (one.gpus, *(f"{value:.4f}" for value in (one.difficulty, one.used, one.error)))
+        writer.writerow((one.group, one.family, one.source, one.gpu, *numbers))
     return text.getvalue()
 
 
@@ -179,21 +189,23 @@ def _measured_scenarios() -> Sequence[str]:
     return [name for name in shipped_scenarios() if name.startswith("measured/")]
 
 
-def _question(scenario: Scenario) -> str:
+def _asked(scenario: Scenario) -> RunQuestion:
     gpus = len(scenario.machine.gpus) if scenario.machine is not None else 0
-    return asked_by(scenario.program.name, scenario.parameters, gpus=gpus).question
+    return asked_by(scenario.program.name, scenario.parameters, gpus=gpus)
 
 
-def _of_steps(scenario: Scenario, attempt: Attempt) -> Errors:
-    """Errors of an attempt's figures that are as far off as the time of its steps."""
+def _of_steps(scenario: Scenario, attempt: Attempt, asked: RunQuestion) -> Errors:
+    """Errors of an attempt's figures that are as far off as the time of its steps, with what bounds its interval."""
     result, machine = attempt.result, attempt.scenario.machine
     for row in validation_rows(scenario, [attempt]):
         name = row.quantity.removeprefix("metrics.")
         if result is None or machine is None or row.kind == "fitted" or name not in STEP_METRICS:
             continue
         missed = -math.log1p(row.error) if row.unit == "s" else math.log1p(row.error)
-        difficulty = difficulty_of(SCALING, _values(result))
-        yield LeftOutError("", row.case, _publisher(row.source), _gpu(machine), difficulty, missed)
+        values = _values(result)
+        used = min(1.0, values.get("scaling efficiency", 0.0)) if "scaling efficiency" in asked.metrics else 0.0
+        about = ("", row.case, _publisher(row.source), _gpu(machine))
+        yield LeftOutError(*about, difficulty_of(SCALING, values), missed, gpus=asked.gpus, used=used)
 
 
 def _values(result: Result) -> dict[str, float]:

@@ -11,6 +11,8 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from simperf.errors import InputError, Problem
+
 __all__ = ["NEAR_LINEAR", "FigureBasis", "FigureClass", "figure_class"]
 
 FigureClass = Literal["fitted", "nearly linear", "predicted"]
@@ -28,11 +30,16 @@ class FigureBasis:
     low, high : float
         What was measured; equal unless the source gives a range.
     linear : float
-        The same quantity by linear scaling from the given speed of one GPU; NaN where none was given.
+        The same quantity by linear scaling from the given speed of one GPU, above 0; NaN where none was given.
     workers : int
         GPUs that share the work; 0 where no speed of one GPU was given.
     constants : tuple of str
         Constants that were read off this figure or off its family.
+
+    Raises
+    ------
+    InputError
+        `linear` is 0 or less, from which no figure has a distance.
     """
 
     low: float
@@ -40,6 +47,12 @@ class FigureBasis:
     linear: float = math.nan
     workers: int = 0
     constants: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.linear <= 0.0:  # False of NaN
+            message = "linear scaling gives a quantity above 0"
+            expected = "a number above 0, or NaN where no speed of one GPU was given"
+            raise InputError(Problem(message, key="linear", value=f"{self.linear:g}", expected=expected))
 
 
 def figure_class(basis: FigureBasis) -> FigureClass:

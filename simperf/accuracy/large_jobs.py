@@ -18,9 +18,11 @@ from simperf.training.job import Job
 from simperf.training.pipelined.fitting_changes import Divided
 from simperf.training.replica import Dimensions
 from simperf.training.strategies import ModelParallel
+from simperf.workload.mixed import training_precision
+from simperf.workload.transformers.flops import again_flops, tuning_flops
 from simperf.workload.transformers.transformer_file import transformer_table
 
-__all__ = ["FROZEN", "case_memory", "case_scenario", "case_tables", "case_time", "counted_memory"]
+__all__ = ["FROZEN", "case_memory", "case_scenario", "case_tables", "case_time", "counted_memory", "utilisation"]
 
 #: steps that are played; all but the first are told
 _STEPS = 2
@@ -158,14 +160,36 @@ def case_memory(case: LargeCase) -> tuple[StageMemory, ...]:
     InputError
         What cannot be divided.
     """
+    job, model, strategy = _job(case)
+    assert job.layout is not None
+    architecture, allocator = case.machine.gpu.architecture, job.stack.allocator
+    return Divided(model, job.layout, strategy, job.batch, architecture, allocator=allocator).memory()
+
+
+def utilisation(case: LargeCase, time: float) -> float:
+    """The larger of a step's model FLOP and hardware FLOP utilisation, as a run tells them [1]; 0 of unknown peaks.
+
+    Parameters
+    ----------
+    case : LargeCase
+    time : float
+        Of an iteration [s].
+    """
+    job, model, strategy = _job(case)
+    peak = float(case.machine.gpu.peak.get(training_precision(model.precision).matrix, 0.0))
+    flops = tuning_flops(model.model, model.adapters, model.documents)
+    again = again_flops(model.model, strategy.recompute, model.adapters, model.documents)
+    return (flops + again) * job.batch / case.gpus / time / peak if peak else 0.0
+
+
+def _job(case: LargeCase) -> tuple[Job, Dimensions, ModelParallel]:
+    """The job of a case, its model and its strategy."""
     scenario = make_scenario(_tables(case, {}))
     assert scenario.program.options is not None
     job: Job = scenario.program.options.made(scenario.parameters)
     assert isinstance(job.strategy, ModelParallel)
     assert isinstance(job.model, Dimensions)
-    assert job.layout is not None
-    architecture, allocator = case.machine.gpu.architecture, job.stack.allocator
-    return Divided(job.model, job.layout, job.strategy, job.batch, architecture, allocator=allocator).memory()
+    return job, job.model, job.strategy
 
 
 def counted_memory(case: LargeCase) -> list[float]:

@@ -66,7 +66,7 @@ def intervals_of(
 def intervals_by(
     asked: RunQuestion, numbers: Mapping[str, tuple[float, str]], *, difficulty: float = 0.0, case: str = ""
 ) -> RunIntervals:
-    """The intervals of numbers that answer a question, from its published figures.
+    """The intervals of numbers that answer a question, from its published figures; none beyond the hardest of these.
 
     Parameters
     ----------
@@ -92,6 +92,8 @@ def intervals_by(
     found = spread_of_errors(asked.question, asked.group, without=case)
     if found is None:
         return RunIntervals({}, {}, "too few figures are published of runs like it")
+    if why_not := found.beyond(difficulty, gpus=asked.gpus):
+        return RunIntervals({}, {}, why_not)
     shares = [value for name in asked.metrics if name in numbers for value, unit in (numbers[name],) if unit == "1"]
     slow = found.factors(difficulty, used=max(shares, default=0.0))
     ends = {}

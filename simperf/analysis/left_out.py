@@ -11,6 +11,7 @@ outer quantiles of the signed errors, in logarithms of measured over predicted t
 prediction", 2008): each error is divided by ``1 + difficulty / base``, and the quantiles are multiplied by that of the
 prediction. Difficulty comes from the prediction itself: what a run loses against linear scaling, so that one that
 hardly communicates has a narrow interval, and of large models how short a layer is beside the host's time for it.
+Nothing is said of a prediction that is more difficult than each of the figures, or of more GPUs.
 
 *Families*: figures of one source and machine are missed alike, so that a new family is held less often than a new
 figure. The quantiles are taken so far out that nine of ten figures are held while their family is left out, each family
@@ -24,6 +25,7 @@ from __future__ import annotations
 
 import csv
 import math
+import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -60,7 +62,7 @@ _FEWEST_FAMILIES, _FEWEST = 5, 20
 _HOST = 1e-3
 
 DATA = Path(__file__).parent / "data"
-COLUMNS = ("group", "family", "source", "gpu", "difficulty", "error")
+COLUMNS = ("group", "family", "source", "gpu", "gpus", "difficulty", "used", "error")
 #: difficulty at which the spread is twice that of a run without any, by question [1]; the others have one spread
 BASES = {SCALING: 0.1, LARGE: 0.25}
 #: name of each question's file
@@ -85,9 +87,13 @@ class LeftOutError:
     family, source, gpu : str
         What it shares with others: its case, where it was published, and the GPU.
     difficulty : float
-        Share of the rate of linear scaling that is predicted to be lost, as a logarithm [1]; 0 where it plays no part.
+        Of the prediction (`difficulty_of`, `launch_difficulty`) [1]; 0 where it plays no part.
     error : float
         Logarithm of measured over predicted time [1].
+    gpus : int
+        That took part.
+    used : float
+        Share of what can be reached that is predicted, an efficiency or a utilisation [1]; 0 where there is none.
     """
 
     group: str
@@ -96,6 +102,8 @@ class LeftOutError:
     gpu: str
     difficulty: float
     error: float
+    gpus: int = 1
+    used: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +118,10 @@ class SpreadOfErrors:
         The scale without difficulty [1]; infinite where difficulty plays no part.
     figures, families, sources : int
         That they were taken from.
+    hardest : float
+        Difficulty of the most difficult of the figures [1].
+    most_gpus : int
+        That took part in one of the figures.
     """
 
     low: float
@@ -118,6 +130,8 @@ class SpreadOfErrors:
     figures: int
     families: int
     sources: int
+    hardest: float = math.inf
+    most_gpus: int = sys.maxsize
 
     @property
     def origin(self) -> str:
@@ -130,6 +144,30 @@ class SpreadOfErrors:
         """
         where = f"{self.sources} sources" if self.sources > 1 else "one source alone"
         return f"errors of {self.figures:,} published figures of {self.families} families, each left out, from {where}"
+
+    def beyond(self, difficulty: float = 0.0, *, gpus: int = 1) -> str:
+        """Why the figures say nothing of a prediction, in words; empty if they do.
+
+        Parameters
+        ----------
+        difficulty : float
+            Of the prediction [1].
+        gpus : int
+            That take part.
+
+        Examples
+        --------
+        >>> SpreadOfErrors(-0.1, 0.2, 0.1, 40, 8, 3, hardest=0.7, most_gpus=512).beyond(0.5, gpus=1024)
+        'published figures of runs like it are of at most 512 GPUs, and it has 1,024'
+        """
+        if gpus > self.most_gpus:
+            return f"published figures of runs like it are of at most {self.most_gpus:,} GPUs, and it has {gpus:,}"
+        if difficulty > self.hardest:
+            return (
+                f"it is more difficult than each published figure of runs like it: difficulty {difficulty:.3g}, and "
+                f"theirs is at most {self.hardest:.3g}"
+            )
+        return ""
 
     def factors(self, difficulty: float = 0.0, *, used: float = 0.0) -> tuple[float, float]:
         """What the predicted time is multiplied by at both ends of the interval of the measured one [1].
@@ -173,8 +211,10 @@ def difficulty_of(question: str, metrics: Mapping[str, float]) -> float:
     >>> round(difficulty_of(SCALING, {"scaling efficiency": 0.5}), 3), difficulty_of(SCALING, {})
     (0.693, 0.0)
     """
+    if question not in (SCALING, PLANS):
+        return 0.0
     efficiency = metrics.get("scaling efficiency", 1.0)
-    return max(0.0, -math.log(efficiency)) if question == SCALING and efficiency > 0 else 0.0
+    return max(0.0, -math.log(efficiency)) if efficiency > 0.0 else math.inf
 
 
 def launch_difficulty(layer: float) -> float:
@@ -210,8 +250,11 @@ def read_errors(question: str) -> tuple[LeftOutError, ...]:
         return ()
     with path.open(encoding="utf-8", newline="") as file:
         return tuple(
-            LeftOutError(row[0], row[1], row[2], row[3], float(row[4]), float(row[5]))
-            for row in list(csv.reader(file))[1:]
+            LeftOutError(
+                *(row["group"], row["family"], row["source"], row["gpu"]),
+                *(float(row["difficulty"]), float(row["error"]), int(row["gpus"]), float(row["used"])),
+            )
+            for row in csv.DictReader(file)
         )
 
 
@@ -263,7 +306,9 @@ def spread(question: str, errors: Collection[LeftOutError]) -> SpreadOfErrors | 
     if level is None:
         return None
     low, high = ends(every, level)
-    return SpreadOfErrors(low, high, base, len(errors), len(families), len({one.source for one in errors}))
+    sources = len({one.source for one in errors})
+    hardest, most = max(one.difficulty for one in errors), max(one.gpus for one in errors)
+    return SpreadOfErrors(low, high, base, len(errors), len(families), sources, hardest, most)
 
 
 _Ends = Callable[[Sequence[float], float], tuple[float, float]]

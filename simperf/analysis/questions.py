@@ -67,12 +67,15 @@ class RunQuestion:
         Numbers of the run that the figures are of: ``"time"``, or names of metrics.
     why_not : str
         Why figures say nothing of it; empty if they do.
+    gpus : int
+        That take part.
     """
 
     question: str = ""
     group: str = ""
     metrics: tuple[str, ...] = ()
     why_not: str = ""
+    gpus: int = 1
 
 
 def size_class(nbytes: float) -> str:
@@ -147,16 +150,17 @@ def asked_by(program: str, parameters: Mapping[str, Any], *, gpus: int, changed:
         return RunQuestion(why_not="published steps are of runs without failures")
     number = int(parameters.get("gpus") or 0) or gpus
     if parameters.get("strategy") == "model-parallel" or parameters.get("layout"):
-        return RunQuestion(LARGE, metrics=(*_OF_STEPS, *_OF_LARGE_STEPS))
+        ranks = int(getattr(parameters.get("layout"), "ranks", number))
+        return RunQuestion(LARGE, metrics=(*_OF_STEPS, *_OF_LARGE_STEPS), gpus=ranks)
     if parameters.get("alone"):
         if number == 1 and program == "train":
             return RunQuestion(why_not="the speed of one GPU is what was given")
-        return RunQuestion(SCALING, metrics=(*_OF_STEPS, "scaling efficiency"))
+        return RunQuestion(SCALING, metrics=(*_OF_STEPS, "scaling efficiency"), gpus=number)
     if not parameters.get("model"):
         return RunQuestion(why_not="layers in round numbers are no model that was measured")
     if number == 1:
         return RunQuestion(ONE_GPU, ONE_GPU_GROUPS[0], _OF_STEPS)
-    return RunQuestion(PLANS, metrics=_OF_STEPS)
+    return RunQuestion(PLANS, metrics=_OF_STEPS, gpus=number)
 
 
 def _collective(program: str, given: Mapping[str, Any], gpus: int) -> RunQuestion:
@@ -170,4 +174,4 @@ def _collective(program: str, given: Mapping[str, Any], gpus: int) -> RunQuestio
         return RunQuestion(why_not="published collectives are NCCL's, not those of idealised algorithms")
     if given.get("background") or int(given.get("together") or 1) > 1:
         return RunQuestion(why_not="published collectives have their links to themselves")
-    return RunQuestion(COLLECTIVES, size_class(float(given["nbytes"])), ("time", "algbw", "busbw"))
+    return RunQuestion(COLLECTIVES, size_class(float(given["nbytes"])), ("time", "algbw", "busbw"), gpus=gpus)

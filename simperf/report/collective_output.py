@@ -13,7 +13,9 @@ from simperf.errors import InputError, Problem
 from simperf.hardware import GpuPart
 from simperf.json_format import json_text
 from simperf.report import collectives as tables
+from simperf.report.collective_intervals import CollectiveIntervals
 from simperf.report.rows import rows_text
+from simperf.scenario.own_constants import own_gpu_constants
 from simperf.study.collective.options import options_taken
 from simperf.units import format_quantity
 
@@ -111,8 +113,7 @@ def show_collective(
         return
     made, refusals = found.tables(payloads)
     header = _header(found, request)
-    ranks = len(found.built.ranks)
-    say(_text(made, output, header=header, factor=sizes.factor, ranks=ranks, gpus=_like_published(found, request)))
+    say(_text(made, output, header=header, factor=sizes.factor, intervals=_intervals(found, request)))
     for line in refusals:
         note(f"left out: {line}")
     if output.plot is not None:
@@ -144,35 +145,43 @@ def _text(
     *,
     header: str,
     factor: float,
-    ranks: int,
-    gpus: Collection[str],
+    intervals: CollectiveIntervals,
 ) -> str:
-    """The tables in the form that is asked for; on `gpus` with what published collectives say of their times."""
+    """The tables in the form that is asked for, with what published collectives say of their times."""
     tuned = {name: rows for name, rows in made.items() if not rows[0].idealised}
     ideal = {name: rows for name, rows in made.items() if rows[0].idealised}
     winners = best_rows(ideal) if output.best and ideal else []
     shown = tuned if output.best else made
     rows = [*(row for table in shown.values() for row in table), *winners]
     if output.nccl_json:
-        return json_text(tables.nccl_document(rows, args=output.arguments, factor=factor, ngpus=ranks))
+        return json_text(tables.nccl_document(rows, args=output.arguments, factor=factor, ngpus=intervals.ranks))
     if output.form == "json":
-        return json_text(tables.rows_document(rows, gpus=gpus))
+        return json_text(tables.rows_document(rows, intervals))
     if output.form == "csv":
         return tables.rows_csv(rows)
     texts = [tables.format_rows(table, title=title) for title, table in shown.items()]
-    if gpus:
-        texts += tables.interval_lines([row for table in shown.values() for row in table], gpus)
+    texts += intervals.lines([row for table in shown.values() for row in table])
     texts += [tables.format_winners(winners)] if winners else []
     return "\n".join([header, *texts])
 
 
-def _like_published(found: AlgorithmComparison, request: CollectiveRequest) -> frozenset[str]:
-    """GPUs whose collectives are like published ones: of the catalogue's parts, all at a time, and alone."""
-    disturbed = request.late or request.background or request.protocol
-    if found.choice.profile is not None or found.choice.topology or disturbed or len(found.built.ranks) < 2:
-        return frozenset()
-    parts = (found.built.machine.nodes[name].part for name in found.built.ranks)
-    return frozenset(part.name for part in parts if isinstance(part, GpuPart))
+def _intervals(found: AlgorithmComparison, request: CollectiveRequest) -> CollectiveIntervals:
+    """What published collectives say: of the catalogue's parts, alone on their links, all GPUs at a time."""
+    ranks, machine = found.built.ranks, found.built.machine
+    parts = (machine.nodes[name].part for name in ranks)
+    gpus = frozenset(part.name for part in parts if isinstance(part, GpuPart))
+    reasons = {
+        "published collectives are of machines, not of a topology of equal links": bool(found.choice.topology),
+        "published figures were predicted by the catalogue, not with a profile": found.choice.profile is not None,
+        "published collectives have their links to themselves": bool(request.background),
+        "in published collectives no GPU is late": bool(request.late),
+        "published collectives have the protocol that NCCL chooses": bool(request.protocol),
+        "published collectives are of two GPUs or more": len(ranks) < 2,
+    }
+    why_not = next((reason for reason, holds in reasons.items() if holds), "")
+    if not why_not and (own := own_gpu_constants(machine)):
+        why_not = f"published figures were predicted by the catalogue, not with {own}"
+    return CollectiveIntervals(gpus, len(ranks), why_not)
 
 
 def _header(found: AlgorithmComparison, request: CollectiveRequest) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from simperf.analysis.questions import COLLECTIVES, size_class
 from simperf.collectives.bench import Row, switch_points
+from simperf.report.collective_intervals import CollectiveIntervals
 
 if TYPE_CHECKING:
-    from simperf.analysis.left_out import SpreadOfErrors
     from simperf.calibrate.measured_sizes import SizeRow
     from simperf.hardware import Topology
 
@@ -19,10 +18,8 @@ __all__ = [
     "format_measured",
     "format_rows",
     "format_winners",
-    "interval_lines",
     "measured_rows",
     "nccl_document",
-    "row_interval",
     "rows_csv",
     "rows_document",
     "size_text",
@@ -101,40 +98,6 @@ def _library_rows(rows: Sequence[Row], title: str) -> str:
     return "\n".join(lines)
 
 
-def row_interval(row: Row, gpus: Collection[str]) -> tuple[float, float] | None:
-    """90 % interval of the time of one of NCCL's rows [s], by published collectives of its size; None of others.
-
-    Parameters
-    ----------
-    row : Row
-    gpus : collection of str
-        Of the machine: what was published of them is left out, as one of these figures may be the row itself.
-    """
-    found = None if row.idealised else _spread(size_class(row.nbytes), gpus)
-    if found is None:
-        return None
-    low, high = found.factors()
-    return low * row.time, high * row.time
-
-
-def _spread(size: str, gpus: Collection[str]) -> SpreadOfErrors | None:
-    """The spread of the errors of published collectives of a class of sizes on other GPUs."""
-    from simperf.analysis.left_out import spread_of_errors
-
-    return spread_of_errors(COLLECTIVES, size, without_gpus=frozenset(gpus))
-
-
-def interval_lines(rows: Sequence[Row], gpus: Collection[str]) -> list[str]:
-    """What published collectives of other GPUs say of how far NCCL's rows may be off, a comment a class of sizes."""
-    lines = []
-    for name in dict.fromkeys(size_class(row.nbytes) for row in rows if not row.idealised):
-        found = _spread(name, gpus)
-        if found is not None:
-            ends = "{:.2f} to {:.2f}".format(*found.factors())
-            lines.append(f"# 90 % interval, {name}: {ends} times the time, by {found.origin}, of other GPUs")
-    return lines
-
-
 def format_winners(best: Sequence[Row]) -> str:
     """The fastest idealised algorithm of each size, and the sizes at which the winner changes."""
     lines = [
@@ -162,8 +125,8 @@ def rows_csv(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
-def rows_document(rows: Sequence[Row], *, gpus: Collection[str] = ()) -> list[dict[str, Any]]:
-    """Rows as data for JSON, every quantity an SI number; NCCL's on `gpus`, if there are any, with their intervals."""
+def rows_document(rows: Sequence[Row], intervals: CollectiveIntervals) -> list[dict[str, Any]]:
+    """Rows as data for JSON, every quantity an SI number, each with its interval or why it has none."""
     return [
         {
             "algorithm": row.algorithm,
@@ -177,7 +140,8 @@ def rows_document(rows: Sequence[Row], *, gpus: Collection[str] = ()) -> list[di
             "executor": row.method,
             "idealised": row.idealised,
             **({} if row.idealised else {"choice": row.choice, "channels": row.channels}),
-            **({"time_interval": row_interval(row, gpus)} if gpus and not row.idealised else {}),
+            "time_interval": intervals.ends(row),
+            "no_interval": intervals.reason(row),
         }
         for row in rows
     ]

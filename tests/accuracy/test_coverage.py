@@ -1,16 +1,17 @@
 """Grades of intervals: scores and tests in closed form, and nothing of a figure in its own interval."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
 from simperf.accuracy.coverage import binomial_test, drawn_share, grade_intervals, interval_score, pooled
 from simperf.analysis.left_out import LeftOutError
-from simperf.analysis.questions import COLLECTIVES, KERNELS, SCALING
+from simperf.analysis.questions import COLLECTIVES, KERNELS, LARGE, SCALING
 
 
-def figure(error, family, *, source="s", gpu="g", group=""):
-    return LeftOutError(group, family, source, gpu, 0.0, error)
+def figure(error, family, *, source="s", gpu="g", group="", **more):
+    return LeftOutError(group, family, source, gpu, 0.0, error, **more)
 
 
 def test_the_exact_test_adds_up_what_is_as_unlikely():
@@ -38,16 +39,39 @@ def test_families_that_are_held_as_a_whole_say_less_than_their_figures():
 def test_figures_of_a_grade_are_counted_by_what_was_left_out():
     rows = [figure(0.01 * (index % 9 - 4), f"f{index % 10}", source="ab"[index % 2]) for index in range(100)]
     found = grade_intervals(KERNELS, rows)
-    assert sorted(count for _, count in found.clusters) == [10] * 10
-    assert sum(held for held, _ in found.clusters) == found.held
+    assert sorted(count for _, count in found.clusters.values()) == [10] * 10
+    assert sum(held for held, _ in found.clusters.values()) == found.held
     assert found.share_range[0] <= found.share <= found.share_range[1]
     assert len(grade_intervals(KERNELS, rows, by="source").clusters) == 2
-    assert pooled([found, found]).clusters == found.clusters * 2
 
 
-def test_a_figure_beyond_linear_scaling_is_outside_as_in_the_interval_of_its_run():
-    rows = [figure(0.02 * (index % 9 - 4), f"f{index % 10}") for index in range(100)]  # of runs that lose nothing
-    assert grade_intervals(SCALING, rows).held == sum(one.error > -1e-9 for one in rows)
+def test_figures_of_two_questions_are_drawn_together_where_they_are_of_one_publication():
+    def rows(source):
+        return [figure(0.01 * (index % 9 - 4), f"f{index % 10}", source=source) for index in range(100)]
+
+    kernels, same, other = (
+        grade_intervals(question, rows(source))
+        for question, source in ((KERNELS, "a"), (COLLECTIVES, "a"), (COLLECTIVES, "b"))
+    )
+    together, apart = pooled([kernels, same]), pooled([kernels, other])
+    assert sorted(count for _, count in together.clusters.values()) == [20] * 10
+    assert sorted(count for _, count in apart.clusters.values()) == [10] * 20, "families of one name, not of one source"
+    assert sum(held for held, _ in together.clusters.values()) == together.held
+
+
+@pytest.mark.parametrize("question", [SCALING, LARGE])
+def test_a_figure_faster_than_can_be_is_outside_as_in_the_interval_of_its_run(question):
+    """Of runs that lose nothing, or whose arithmetic is at its peak."""
+    rows = [figure(0.02 * (index % 9 - 4), f"f{index % 10}", used=1.0) for index in range(100)]
+    assert grade_intervals(question, rows).held == sum(one.error > -1e-9 for one in rows)
+
+
+def test_figures_that_are_more_difficult_than_the_others_or_of_more_gpus_have_no_interval():
+    rows = [figure(0.01 * (index % 9 - 4), f"f{index % 10}", gpus=8) for index in range(100)]
+    hard = LeftOutError("", "hard", "s", "g", 0.7, 0.0, gpus=8)
+    wide = figure(0.0, "wide", gpus=16)
+    assert grade_intervals(SCALING, [*rows, hard, wide]).without == 2
+    assert grade_intervals(SCALING, [*rows, replace(hard, difficulty=0.0), replace(wide, gpus=8)]).without == 0
 
 
 def test_the_score_is_the_width_and_twenty_times_what_lies_beyond():

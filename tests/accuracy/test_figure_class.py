@@ -7,6 +7,7 @@ import pytest
 from simperf.accuracy.baselines import RingLinks, ScalingBaselines, ring_links, scaling_baselines
 from simperf.accuracy.figure_class import FigureBasis, figure_class
 from simperf.accuracy.validation import validation_table
+from simperf.errors import InputError
 from simperf.hardware import Catalog
 from simperf.run import run
 from simperf.scenario import load_scenario
@@ -51,6 +52,12 @@ measured = { "metrics.samples per second" = "1241 1/s", "metrics.time per step" 
 )
 def test_the_class_has_three_rules_in_order(basis, expected):
     assert figure_class(basis) == expected
+
+
+@pytest.mark.parametrize("linear", [0.0, -1.0])
+def test_a_linear_baseline_of_nothing_is_refused(linear):
+    with pytest.raises(InputError, match="linear scaling gives a quantity above 0"):
+        FigureBasis(1.0, 1.0, linear=linear, workers=2)
 
 
 def test_a_measured_scenario_says_the_class_of_each_figure(tmp_path):

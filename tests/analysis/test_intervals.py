@@ -60,7 +60,7 @@ def test_a_time_and_a_rate_are_missed_by_the_same_factor():
     assert ends["samples per second"] == pytest.approx((64 / high, 64 / low))
 
 
-@pytest.mark.parametrize("share", [0.2, 0.9, 0.99, 1.0, 1.02])
+@pytest.mark.parametrize("share", [0.6, 0.9, 0.99, 1.0, 1.02])
 @pytest.mark.parametrize(
     ("given", "name"),
     [
@@ -84,9 +84,21 @@ def test_what_hardly_communicates_has_a_narrow_interval_and_what_is_dominated_by
         low, high = intervals_of("train", {"alone": 40.0}, numbers, gpus=8).ends["time per step"]
         return math.log(high / low)
 
-    widths = [width(share) for share in (1.0, 0.9, 0.6, 0.3)]
+    widths = [width(share) for share in (1.0, 0.9, 0.7, 0.55)]
     assert widths == sorted(widths)
     assert widths[-1] > 5 * widths[0]
+
+
+@pytest.mark.parametrize(
+    ("efficiency", "gpus", "told"),
+    [(0.3, 8, "more difficult than each published figure"), (0.9, 4096, "and it has 4,096"), (0.9, 8, "")],
+)
+def test_beyond_the_hardest_figure_and_the_most_gpus_there_is_no_interval(efficiency, gpus, told):
+    numbers = {"time per step": (1.0, "s"), "scaling efficiency": (efficiency, "1")}
+    for given in ({"alone": 40.0}, {"model": "resnet50"}):
+        found = intervals_of("train", given, numbers, gpus=gpus)
+        assert bool(found.ends) is not bool(told)
+        assert told in found.why_not
 
 
 def test_a_run_tells_its_interval_and_the_same_seed_gives_the_same_bytes():

@@ -2,6 +2,7 @@
 
 import math
 import random
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -41,6 +42,15 @@ def test_ends_are_the_outer_twentieths_of_errors_that_families_do_not_share():
     assert found.low == pytest.approx(0.05, abs=0.005)
     assert found.high == pytest.approx(0.95, abs=0.005)
     assert (found.figures, found.families, found.sources) == (1000, 20, 5)
+
+
+def test_nothing_is_said_beyond_the_most_difficult_figure_and_the_most_gpus():
+    values = [value / 1000 for value in range(1, 101)]
+    found = spread(SCALING, [replace(one, gpus=4) for one in figures(values, difficulty=0.5)])
+    assert (found.hardest, found.most_gpus) == (0.5, 4)
+    assert found.beyond(0.5, gpus=4) == ""
+    assert "difficulty 0.6, and theirs is at most 0.5" in found.beyond(0.6, gpus=4)
+    assert "at most 4 GPUs, and it has 8" in found.beyond(0.1, gpus=8)
 
 
 def test_no_time_is_shorter_than_the_share_of_what_can_be_reached():
@@ -111,6 +121,8 @@ def test_difficulty_is_what_is_lost_against_linear_scaling_and_how_short_a_layer
     assert difficulty_of(SCALING, {"scaling efficiency": 1.02}) == 0
     assert difficulty_of(SCALING, {"scaling efficiency": 0.5}) == pytest.approx(math.log(2))
     assert difficulty_of(ONE_GPU, {"scaling efficiency": 0.5}) == 0
+    assert difficulty_of(PLANS, {"scaling efficiency": 0.5}) == pytest.approx(math.log(2))
+    assert difficulty_of(SCALING, {"scaling efficiency": 0.0}) == math.inf
     assert launch_difficulty(2e-3) == 2 * launch_difficulty(4e-3)
 
 

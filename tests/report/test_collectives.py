@@ -1,5 +1,7 @@
 """Tables and pictures of collectives."""
 
+import re
+
 import pytest
 
 from simperf.analysis.left_out import read_errors, spread
@@ -7,13 +9,12 @@ from simperf.analysis.questions import COLLECTIVES, size_class
 from simperf.collectives.bench import Row, measure
 from simperf.collectives.calls import Call
 from simperf.hardware import build_topology
+from simperf.report.collective_intervals import CollectiveIntervals
 from simperf.report.collectives import (
     crossover_map,
     format_rows,
     format_winners,
-    interval_lines,
     nccl_document,
-    row_interval,
     rows_csv,
     rows_document,
     size_text,
@@ -41,7 +42,7 @@ def test_sizes_have_the_suffixes_of_nccl_tests(nbytes, text):
 
 def test_numbers_survive_the_way_into_data():
     rows = [row(), row("tree", 2048.0)]
-    assert [each["time"] for each in rows_document(rows)] == [1e-3, 1e-3]
+    assert [each["time"] for each in rows_document(rows, CollectiveIntervals())] == [1e-3, 1e-3]
     assert rows_csv(rows).splitlines()[2].startswith("tree,2048,0.001,")
     assert "ring at 1K; tree at 2K" in format_winners(rows)
     document = nccl_document(rows, args=["x"], step=1024)
@@ -75,18 +76,31 @@ def test_every_busy_link_of_a_wiring_is_drawn(kind, n):
 
 def test_rows_of_nccl_have_intervals_by_size_and_idealised_ones_have_none():
     rows = [row(algorithm="nccl", nbytes=size) for size in (1024, 2048, 1e9)]
-    lines = interval_lines(rows, {"b200-sxm-180gb"})
+    intervals = CollectiveIntervals({"b200-sxm-180gb"}, 8)
+    lines = intervals.lines(rows)
     assert [line.partition(": ")[0] for line in lines] == [
         "# 90 % interval, 8 KiB and below",
         "# 90 % interval, 64 MiB and above",
     ]
-    assert interval_lines([row()], {"b200-sxm-180gb"}) == []
-    assert row_interval(row(), {"b200-sxm-180gb"}) is None
-    low, high = row_interval(rows[0], {"b200-sxm-180gb"})
+    (line,) = intervals.lines([row()])
+    assert line.startswith("# no 90 % interval of idealised algorithms: ")
+    assert intervals.ends(row()) is None
+    assert "idealised" in intervals.reason(row())
+    low, high = intervals.ends(rows[0])
     assert low < rows[0].time < high
-    told, untold = rows_document(rows, gpus={"b200-sxm-180gb"}), rows_document(rows)
-    assert told[0]["time_interval"] == (low, high)
-    assert "time_interval" not in untold[0]
+    told, untold = rows_document([rows[0], row()], intervals)
+    assert (told["time_interval"], told["no_interval"]) == ((low, high), "")
+    assert (untold["time_interval"], untold["no_interval"]) == (None, intervals.reason(row()))
+
+
+def test_where_published_collectives_say_nothing_the_reason_is_told_once():
+    rows = [row(algorithm="nccl", nbytes=size) for size in (1024, 1e6, 1e9)]
+    late = CollectiveIntervals({"b200-sxm-180gb"}, 8, "in published collectives no GPU is late")
+    assert late.lines(rows) == ["# no 90 % interval: in published collectives no GPU is late"]
+    (line,) = CollectiveIntervals({"b200-sxm-180gb"}, 10**9).lines(rows[1:2])
+    assert re.search("are of at most [0-9,]+ GPUs, and it has 1,000,000,000", line)
+    every = {one.gpu for one in read_errors(COLLECTIVES)}
+    assert "too few collectives of other GPUs" in CollectiveIntervals(every, 8).reason(rows[0])
 
 
 def test_a_published_figure_is_not_in_its_own_interval():
@@ -94,7 +108,8 @@ def test_a_published_figure_is_not_in_its_own_interval():
     errors = [one for one in read_errors(COLLECTIVES) if one.group == size_class(1e9)]
     others = [one for one in errors if one.gpu != "a100-sxm4-40gb"]
     assert len(others) < len(errors)
-    (line,) = interval_lines([row(algorithm="nccl", nbytes=1e9)], {"a100-sxm4-40gb"})
+    intervals = CollectiveIntervals({"a100-sxm4-40gb"}, 8)
+    (line,) = intervals.lines([row(algorithm="nccl", nbytes=1e9)])
     assert f"errors of {len(others)} published figures" in line
-    low, high = row_interval(row(algorithm="nccl", nbytes=1e9), {"a100-sxm4-40gb"})
+    low, high = intervals.ends(row(algorithm="nccl", nbytes=1e9))
     assert (low, high) == tuple(end * 1e-3 for end in spread(COLLECTIVES, others).factors())

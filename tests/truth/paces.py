@@ -30,6 +30,17 @@ from simperf.workload.transformers.transformer_file import transformer_table
 from tests.truth.collectives import truth_folder
 from tests.truth.large_store import limited
 
+#: fields that say which half a configuration is in; a field of these types that is not named moves none
+MODEL = frozenset(
+    (
+        *("format", "name", "title", "source", "layers", "hidden", "heads", "vocabulary", "sequence", "kv_heads"),
+        *("head_dim", "ffn", "activation", "norm", "norm_bias", "positions", "tied", "bias", "qkv_bias", "qk_norm"),
+        *("embed_norm", "sinks", "window", "window_layers", "kv_rank", "q_rank", "rope_dim", "value_dim", "dropout"),
+        *("experts", "experts_per_token", "expert_ffn", "router_bias", "shared_experts", "dense_layers", "mtp"),
+    )
+)
+LAYOUT = ("dp", "tp", "pp", "cp", "ep", "etp", "sharding", "dp_replicate", "order")
+JOB = ("batch", "microbatch", "precision", "products", "schedule", "chunks", "recompute")
 #: fewer configurations say nothing of a stack
 FEWEST = 3
 #: of the share, by which a case's time changes; below, its hosts or messages set its time
@@ -39,11 +50,14 @@ LEAST_POWER = 0.1
 def fitted(case):
     """Whether a case is in the half of the configurations that paces are fitted to."""
     how, machine = case.layout, case.machine
-    configuration = (
-        *(case.family, sorted(transformer_table(case.model).items()), machine.gpu.name, machine.servers, how.layout),
-        *(how.batch, how.microbatch, how.precision, how.products, how.schedule, how.chunks, how.recompute),
+    model = sorted((key, value) for key, value in transformer_table(case.model).items() if key in MODEL)
+    layout = ", ".join(f"{name}={getattr(how.layout, name)!r}" for name in LAYOUT)
+    named = (
+        *map(repr, (case.family, model, machine.gpu.name, machine.servers)),
+        f"Layout({layout})",
+        *(repr(getattr(how, name)) for name in JOB),
     )
-    return crc32(repr(configuration).encode()) % 2 == 0
+    return crc32(f"({', '.join(named)})".encode()) % 2 == 0
 
 
 def root(name):

@@ -18,6 +18,7 @@ from simperf.json_format import FORMAT
 from simperf.outputs import DATA, PAGE, check_name, data_frame, drawn, html_table, report_module
 from simperf.run import MOST_EVENTS, run
 from simperf.scenario import Scenario, make_scenario
+from simperf.scenario.own_constants import own_constants
 from simperf.study.executors import check_engine
 from simperf.study.planning.candidates import (
     CandidateBound,
@@ -309,6 +310,13 @@ def _task(request: Request, index: int, choice: Configuration, samples: int) -> 
     }
 
 
+def _own_constants(request: Request, choice: Configuration) -> str:
+    """What stands for the catalogue's constants in a choice, in words; parts of one's own come from a folder."""
+    if not request.toml.data.get("candidates", {}).get("folder"):
+        return ""
+    return own_constants(make_scenario(scenario_data(request, choice), folder=request.folder))
+
+
 def _candidate(request: Request, choice: Configuration, row: Mapping[str, Any]) -> Candidate:
     """From the pace of some steps to the whole job, its failures and its price."""
     metrics = {name: value for name, (value, _) in row["metrics"].items()}
@@ -324,6 +332,7 @@ def _candidate(request: Request, choice: Configuration, row: Mapping[str, Any]) 
         gpus=choice.gpus,
         drawn=None if drawn is None else (drawn[0], drawn[1]),
         calibrated=bool(request.calibration),
+        changed=_own_constants(request, choice),
         histories=request.failures.runs if request.failures else 0,
     )
     interval = spread.time

@@ -59,6 +59,7 @@ def candidate_spread(
     gpus: int,
     drawn: Ends | None = None,
     calibrated: bool = False,
+    changed: str = "",
     histories: int = 0,
 ) -> CandidateSpread:
     """The intervals of a candidate from its steps and from the histories of its job.
@@ -78,12 +79,15 @@ def candidate_spread(
         90 % of the draws of the rate [1/s].
     calibrated : bool
         Whether a profile's constants stand for the catalogue's.
+    changed : str
+        What else stands for them, in words (`simperf.scenario.own_constants`); empty if nothing does.
     histories : int
         Of failures that were played; 0 where none were asked for.
     """
-    changed = "a profile's constants" if calibrated else ""
+    changed = "a profile's constants" if calibrated else changed
     step = {TIME: (1.0, "s")}
-    whole = intervals_by(asked_by("train", {"model": model}, gpus=gpus, changed=changed), step)
+    asked = asked_by("train", {"model": model}, gpus=gpus, changed=changed)
+    whole = intervals_by(asked, step, difficulty=difficulty_of(asked.question, metrics))
     slower, sources = whole.ends.get(TIME), dict(whole.sources)
     if drawn is not None:
         found = (metrics[_RATE] / drawn[1], metrics[_RATE] / drawn[0])
@@ -106,7 +110,7 @@ def _scaling(metrics: Mapping[str, float], gpus: int) -> Ends | None:
     """Factors of the time of several GPUs beside that of one, by published scaling; None where too little is."""
     if gpus == 1:
         return 1.0, 1.0
-    asked = RunQuestion(SCALING, metrics=(TIME, _EFFICIENCY))
+    asked = RunQuestion(SCALING, metrics=(TIME, _EFFICIENCY), gpus=gpus)
     step = {TIME: (1.0, "s"), _EFFICIENCY: (metrics.get(_EFFICIENCY, 0.0), "1")}
     return intervals_by(asked, step, difficulty=difficulty_of(SCALING, metrics)).ends.get(TIME)
 
