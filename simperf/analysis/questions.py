@@ -107,8 +107,6 @@ def runs_of(program: str, parameters: Mapping[str, Any]) -> PublishedRuns | Lite
     """
     if program == "parameter-server" and not (parameters.get("alone") or parameters.get("model")):
         return "exchange"
-    if program == "training-step" and not parameters.get("model"):
-        return ""
     return PUBLISHED.get(program, "")
 
 

@@ -53,13 +53,13 @@ class Sentences:
     def __post_init__(self) -> None:
         given = (("median", self.median), ("longest", self.longest), ("pairs", self.pairs))
         problems = [
-            Problem("a number of 1 or more is expected", key=key, value=f"{value:g}")
+            Problem("sentences cannot be drawn", key=key, value=f"{value:g}", expected="1 or more")
             for key, value in given
             if not value >= 1
         ]
         spreads = (("spread", self.spread), ("ratio_spread", self.ratio_spread))
         problems += [
-            Problem("a spread of 0 or more is expected", key=key, value=f"{value:g}")
+            Problem("sentences cannot be drawn", key=key, value=f"{value:g}", expected="0 or more")
             for key, value in spreads
             if not value >= 0
         ]
