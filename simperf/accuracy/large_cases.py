@@ -140,6 +140,8 @@ def _cases_of(path: Path) -> Iterator[Mapping[str, Any]]:
 
 def _case(family: str, case: Mapping[str, Any]) -> LargeCase | LeftOut:
     name, kind = str(case.get("id", "")), case.get("kind")
+    if not isinstance(case.get("measured", {}), dict):
+        return LeftOut(family, name, ("measured is no table",))
     if kind not in ("training", "memory"):
         return LeftOut(family, name, (f"a case of {kind}, not of training",))
     reasons: list[str] = []
@@ -161,6 +163,8 @@ def _case(family: str, case: Mapping[str, Any]) -> LargeCase | LeftOut:
     metric = case.get("measured", {}).get("metric", "nothing")
     if time is None and memory is None and metric not in _TIMES:
         reasons.append(f"{metric} is no time and no memory of a GPU")
+    elif time is None and memory is None and not reasons:
+        reasons.append(f"{metric} has no value above 0")
     if reasons or model is None or machine is None or layout is None:
         return LeftOut(family, name, tuple(dict.fromkeys(reasons)))
     peer = case.get("peer_prediction") or {}
@@ -190,7 +194,7 @@ def _attempt(reasons: list[str], made: Any, *given: Any) -> Any:
         reasons += [f"{one.key}: {one.message}" if one.key else one.message for one in error.problems]
     except KeyError as error:
         reasons.append(f"{error.args[0]} is not printed")
-    except ValueError as error:
+    except (ValueError, TypeError, AttributeError) as error:
         reasons.append(str(error))
     return None
 

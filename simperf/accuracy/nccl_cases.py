@@ -6,6 +6,7 @@ case is left out with its reason (``data/nccl_cases.toml``).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -21,7 +22,7 @@ from simperf.hardware import Catalog, Machine
 from simperf.hardware.cluster import cluster_of
 from simperf.units import parse
 
-__all__ = ["KINDS", "Measured", "Series", "cases_known", "cases_left_out", "series_of", "tuner_of"]
+__all__ = ["KINDS", "Measured", "Series", "cases_known", "cases_left_out", "points_left_out", "series_of", "tuner_of"]
 
 _DATA = Path(__file__).parent / "data"
 
@@ -107,6 +108,25 @@ def series_of(case: Mapping[str, Any]) -> Iterator[tuple[Series, Tuner]]:
         yield Series(case["id"], own.get("name", ""), own.get("label", ""), setup, points), tuner
 
 
+def points_left_out(case: Mapping[str, Any]) -> int:
+    """Rows of a known case's table without a payload, or without a time in the column that is read."""
+    whole = cases_known().get(case["id"])
+    if whole is None or case["kind"] not in KINDS or "columns" not in case["measured"]:
+        return 0
+    columns, found = list(case["measured"]["columns"]), set[int]()
+    for own in whole.get("series", [{}]):
+        setup = {**whole, **own}
+        if "value" in setup:
+            continue
+        at, _ = _column(columns, setup, str(case["measured"]["unit"]))
+        sizes = next((columns.index(name) for name in _SIZES if name in columns and "size" not in setup), None)
+        for place, row in enumerate(case["measured"]["table"]):
+            chosen = all(row[columns.index(key)] == value for key, value in setup.get("rows", {}).items())
+            if chosen and not (row[at] and (sizes is None or row[sizes])):
+                found.add(place)
+    return len(found)
+
+
 def tuner_of(setup: Mapping[str, Any], collective: str) -> Tuner:
     """The tuner of the machine that a set-up describes."""
     machine = _machine(setup)
@@ -188,5 +208,7 @@ def _measured(nbytes: float, value: Any, unit: str, factor: float) -> Measured:
     if unit in {"s", "ms", "us"}:
         times = [parse(f"{one!r} {unit}", "s") for one in values]
     else:
-        times = [nbytes * factor / parse(f"{one!r} {unit}", "B/s") for one in values]
+        times = [nbytes * factor / parse(f"{one!r} {unit}", "B/s") if one else math.inf for one in values]
+    if not all(0.0 < time < math.inf for time in times):
+        raise InputError(Problem("a time or a rate above 0 is expected", key="measured.table", value=str(value)))
     return Measured(nbytes, min(times), max(times))

@@ -8,7 +8,13 @@ from typing import NamedTuple
 
 from simperf.calibrate.importers import import_file
 
-__all__ = ["LargeTable", "large_tables", "table_times"]
+__all__ = ["LargeTable", "large_tables", "table_times", "tables_left_out"]
+
+#: title, server, ranks and file of each table that is read
+_TABLES = (
+    *((f"A100 with NVSwitch, {n} ranks", "dgx-a100", n, f"a100_all_reduce_n{n}.csv") for n in range(2, 7)),
+    *((f"DGX H100, {n} ranks, through torch", "dgx-h100", n, "h100_dgx_all_reduce.csv") for n in (2, 4)),
+)
 
 
 class LargeTable(NamedTuple):
@@ -50,12 +56,16 @@ def table_times(path: Path, *, ranks: int) -> list[tuple[float, float]]:
 
 def large_tables(folder: Path) -> Iterator[LargeTable]:
     """The tables of a folder of measured data that are there."""
-    files = [
-        *((f"A100 with NVSwitch, {n} ranks", "dgx-a100", n, f"a100_all_reduce_n{n}.csv") for n in range(2, 7)),
-        *((f"DGX H100, {n} ranks, through torch", "dgx-h100", n, "h100_dgx_all_reduce.csv") for n in (2, 4)),
-    ]
     sources = {"dgx-a100": "VIA-Research/vTrain, trace/", "dgx-h100": "microsoft/vidur, data/profiling/network"}
-    for title, server, ranks, name in files:
+    for title, server, ranks, name in _TABLES:
         rows = table_times(folder / "nccl" / name, ranks=ranks)
         if rows:
             yield LargeTable(title, sources[server], server, ranks, rows)
+
+
+def tables_left_out(folder: Path) -> Iterator[tuple[str, str]]:
+    """Name and reason of each file of ``nccl`` that is not read."""
+    known = {name for *_, name in _TABLES}
+    for path in sorted((folder / "nccl").glob("*")):
+        if path.name not in known:
+            yield f"nccl/{path.name}", "no server and number of ranks are set up for this table"

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from simperf.accuracy.cases import read_cases
 from simperf.accuracy.collectives import collective_table
 from simperf.accuracy.fits.collectives import collective_rows
 from simperf.accuracy.fits.copies import copy_rows
@@ -16,18 +15,16 @@ from simperf.accuracy.fits.kernels import kernel_rows
 from simperf.accuracy.fits.left_out import left_out_rows
 from simperf.accuracy.fits.rows import FitRow
 from simperf.accuracy.kernels import kernel_table
-from simperf.accuracy.large_cases import read_large_cases
-from simperf.accuracy.large_grades import reasons_counted
 from simperf.accuracy.large_table import large_rows
-from simperf.accuracy.nccl_cases import KINDS, cases_known, cases_left_out
+from simperf.accuracy.left_out_cases import sound_cases
 from simperf.accuracy.ring_fit import ring_table
 from simperf.accuracy.single_steps import single_step_table
-from simperf.accuracy.timed_passes import passes_left_out, passes_table
+from simperf.accuracy.timed_passes import passes_table
 from simperf.accuracy.validation import ValidationRow, validation_table
 from simperf.errors import InputError, Problem
 from simperf.scenario import shipped_scenarios
 
-__all__ = ["QUOTED", "failures_counted", "fit_tables", "left_out_cases", "published_tables", "validation_sections"]
+__all__ = ["QUOTED", "failures_counted", "fit_tables", "published_tables", "validation_sections"]
 
 #: the section of figures that scenarios quote
 QUOTED = "Figures that the scenarios quote"
@@ -84,7 +81,7 @@ def published_tables(folder: str | os.PathLike[str]) -> dict[str, list[Validatio
     cases, tables, large = _parts_of(there)
     sections: dict[str, list[ValidationRow]] = {}
     if cases.exists():
-        known = read_cases(folder)
+        known = sound_cases(folder)[0]
         sections["Kernels from the catalogue's peaks"] = kernel_table(known)
         sections["Collectives from the catalogue"] = collective_table(known)
         sections["Passes on one GPU"] = passes_table(known)
@@ -111,22 +108,6 @@ def failures_counted(rows: Iterable[ValidationRow]) -> dict[tuple[str, str], int
         if row.failure:
             memory = "out of memory" in row.failure
             found[row.title, "out of memory, as far as its source prints the job" if memory else row.failure] += 1
-    return dict(found)
-
-
-def left_out_cases(folder: str | os.PathLike[str]) -> dict[tuple[str, str], int]:
-    """How many cases of a folder of measured data are not graded, by their kind or family and the reason."""
-    there, found = Path(folder), Counter[tuple[str, str]]()
-    if (there / "cases.json").exists():
-        known, why = cases_known(), cases_left_out()
-        for case in read_cases(folder):
-            if case.get("kind") in KINDS and case["id"] not in known:
-                reason = why.get(case["id"], "no machine is set up for it (simperf/accuracy/data/nccl_cases.toml)")
-                found[str(case["kind"]), reason] += 1
-        for reason, count in passes_left_out(read_cases(folder)).items():
-            found["passes on one GPU", reason] += count
-    if (there / "llm").exists():
-        found.update(reasons_counted(read_large_cases(there / "llm")[1]))
     return dict(found)
 
 

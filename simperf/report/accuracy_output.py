@@ -7,17 +7,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from simperf.accuracy.cases import read_cases
 from simperf.accuracy.goal_figures import goal_figures
 from simperf.accuracy.goals import grade_goals
 from simperf.accuracy.kernel_figures import kernel_figures
 from simperf.accuracy.kernel_grades import kernel_grades, measured_kernels
+from simperf.accuracy.left_out_cases import left_out_cases, sound_cases
 from simperf.accuracy.overview import summarize_questions
 from simperf.accuracy.plotted_points import plotted_points
 from simperf.accuracy.product_tables import product_tables
 from simperf.accuracy.products import product_grades
 from simperf.accuracy.recordings import boxed_clusters, recorded
-from simperf.accuracy.tables import failures_counted, fit_tables, left_out_cases, validation_sections
+from simperf.accuracy.tables import failures_counted, fit_tables, validation_sections
 from simperf.accuracy.validation import ValidationRow
 from simperf.report.accuracy_overview import overview_text
 from simperf.report.accuracy_plot import draw_accuracy
@@ -78,8 +78,8 @@ def accuracy_output(
         return rows_csv(sections, () if files else boxed_clusters()).rstrip("\n")
     if form == "table":
         told = [overview_text(summarize_questions(every, kernels)), validation_text(every)]
-        if folder is not None:
-            told.append(left_out_text(left_out_cases(folder)))
+        if truth is not None:
+            told.append(left_out_text(left_out_cases(truth, {row.case for row in every})))
         return "\n\n".join(told).rstrip("\n")
     return (validation_csv if form == "csv" else validation_json)(every).rstrip("\n")
 
@@ -87,15 +87,16 @@ def accuracy_output(
 def _rows(sections: Mapping[str, Sequence[ValidationRow]], chosen: bool, truth: Path | None) -> str:
     """The page behind the front page, with kernels by shape, fits and recordings unless scenarios were `chosen`."""
     text = rows_page(sections).rstrip("\n")
-    if truth is not None and not chosen:
-        failed = failures_counted(row for rows in sections.values() for row in rows)
-        text += "\n\n" + left_out_markdown({**left_out_cases(truth), **failed})
-        if (truth / "llm" / "kernels" / "index.json").is_file():
-            text += "\n\n" + products_markdown(product_grades(product_tables(truth))).rstrip("\n")
-            text += "\n\n" + kernels_markdown(kernel_grades(measured_kernels(truth))).rstrip("\n")
+    if truth is not None:
+        every = [row for rows in sections.values() for row in rows]
+        left = left_out_cases(truth, {row.case for row in every})
+        text += "\n\n" + left_out_markdown({**left, **failures_counted(every)})
+    if truth is not None and not chosen and (truth / "llm" / "kernels" / "index.json").is_file():
+        text += "\n\n" + products_markdown(product_grades(product_tables(truth))).rstrip("\n")
+        text += "\n\n" + kernels_markdown(kernel_grades(measured_kernels(truth))).rstrip("\n")
     if not chosen:
         known = truth is not None and (truth / "cases.json").is_file()
-        fits = fit_tables(truth, read_cases(truth)) if truth is not None and known else []
+        fits = fit_tables(truth, sound_cases(truth)[0]) if truth is not None and known else []
         text += "\n\n" + fits_markdown(fits, dict(recorded()))
         for name, points in boxed_clusters():
             title = f"A cluster in one box, {name}: prediction meets reality"
