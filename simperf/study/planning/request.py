@@ -180,73 +180,94 @@ def _read(toml: TomlFile) -> Request:
     folder = Path(toml.path).parent if toml.path else Path()
     catalog = _catalog(candidates, folder, problems)
     model = _model(head, folder)
-    samples = _samples(head, model)
-    deadline, budget = head.quantity("deadline", "s", math.inf), head.quantity("budget", "USD", math.inf)
-    objective = head.choice("objective", _OBJECTIVES, "auto")
-    if objective == "auto":
-        objective = "cost" if deadline < math.inf else "time"
-    precision = head.choice("precision", (AUTO, *TRAINING_PRECISIONS), AUTO)
-    strategies = candidates.texts("strategies", ("ddp",))
-    for name in strategies:
+    deadline = head.quantity("deadline", "s", math.inf)
+    instances = _instances(candidates, catalog)
+    batches = _batches(candidates)
+    most = _most(limits)
+    nodes = _nodes(candidates, most["nodes"])
+    listed = read_prices(prices, instances, catalog, folder)
+    _contradictions(limits, most, nodes, batches, instances, catalog, listed)
+    fields: dict[str, Any] = {
+        "title": head.text("title", Path(toml.path).stem if toml.path else "plan"),
+        "use": head.text("model"),
+        "precision": head.choice("precision", (AUTO, *TRAINING_PRECISIONS), AUTO),
+        "optimizer": head.text("optimizer"),
+        "samples": _samples(head, model),
+        "deadline": deadline,
+        "budget": head.quantity("budget", "USD", math.inf),
+        "objective": _objective(head, deadline),
+        "force": head.flag("force"),
+        "instances": instances,
+        "nodes": nodes,
+        "strategies": _strategies(candidates),
+        "batches": batches,
+        "strong": "batch" in candidates,
+        "algorithm": candidates.text("algorithm", "nccl"),
+        "frontend": candidates.text("frontend", "pytorch"),
+        "fabric": dict(candidates.data.get("fabric", {})),
+        "limits": most,
+        "prices": listed,
+        "failures": _failures(failures),
+        "calibration": calibration.text("use"),
+    }
+    if problems or model is None:
+        raise InputError(sorted(dict.fromkeys(problems), key=lambda problem: (problem.file, problem.line)))
+    return Request(model=model, catalog=catalog, toml=toml, **fields)
+
+
+def _objective(head: RequestTable, deadline: float) -> str:
+    """What feasible candidates are ranked by: cost where there is a deadline, unless the file says otherwise."""
+    found = head.choice("objective", _OBJECTIVES, "auto")
+    if found != "auto":
+        return found
+    return "cost" if deadline < math.inf else "time"
+
+
+def _strategies(candidates: RequestTable) -> tuple[str, ...]:
+    """Strategies in which every GPU has the whole model."""
+    found = candidates.texts("strategies", ("ddp",))
+    for name in found:
         if name in STRATEGIES and name not in REPLICATED:
             message = "candidates have no layout and no servers: every GPU has the whole model"
             candidates.wrong(("strategies",), message, value=name, expected=", ".join(REPLICATED))
         elif name not in REPLICATED:
             candidates.wrong(("strategies",), str(UnknownNameError("strategy", name, REPLICATED)))
-    instances = candidates.texts("instances")
-    if not instances and "instances" not in candidates:
+    return found
+
+
+def _instances(candidates: RequestTable, catalog: Catalog) -> tuple[str, ...]:
+    """The instances that the catalogue has."""
+    found, known = candidates.texts("instances"), catalog.names("server")
+    if not found and "instances" not in candidates:
         candidates.wrong((), "no instances are named", expected='instances = ["p3-16xlarge", "p4d-24xlarge"]')
-    known = catalog.names("server")
-    for name in instances:
+    for name in found:
         if name not in known:
             candidates.wrong(("instances",), f"unknown instance {name!r}{nearest(name, known)}")
-    instances = tuple(name for name in instances if name in known)
-    if ("batch" in candidates) == ("batch_per_gpu" in candidates):
-        message = "batch and batch_per_gpu are both there" if "batch" in candidates else "the batch is missing"
-        candidates.wrong(("batch",) if "batch" in candidates else (), message, expected="batch_per_gpu = [32, 64, 128]")
+    return tuple(name for name in found if name in known)
+
+
+def _batches(candidates: RequestTable) -> tuple[int, ...]:
+    """Samples a GPU, or of the whole step where the file has `batch`."""
     strong = "batch" in candidates
-    batches = candidates.counts("batch" if strong else "batch_per_gpu", (32,), most=_MOST_BATCH)
-    most = {
-        "nodes": limits.count("nodes") or math.inf,
-        "gpus": limits.count("gpus") or math.inf,
-        "batch": limits.count("batch") or math.inf,
+    if strong == ("batch_per_gpu" in candidates):
+        message = "batch and batch_per_gpu are both there" if strong else "the batch is missing"
+        candidates.wrong(("batch",) if strong else (), message, expected="batch_per_gpu = [32, 64, 128]")
+    return candidates.counts("batch" if strong else "batch_per_gpu", (32,), most=_MOST_BATCH)
+
+
+def _most(limits: RequestTable) -> dict[str, float]:
+    """The most of each limit; infinite where there is none."""
+    return {
+        **{name: limits.count(name) or math.inf for name in ("nodes", "gpus", "batch")},
         "memory": limits.quantity("memory", "B", math.inf),
         "price": limits.quantity("price", "USD/h", math.inf),
     }
-    default = tuple(count for count in _NODES if count <= most["nodes"]) or (1,)
-    nodes = candidates.counts("nodes", default, most=_MOST_NODES)
-    listed = read_prices(prices, instances, catalog, folder)
-    _contradictions(limits, most, nodes, batches, instances, catalog, listed)
-    request = Request(
-        head.text("title", Path(toml.path).stem if toml.path else "plan"),
-        model or TracedModel("", "", "", "", (), (), (), (), (), 0, (), None),  # type: ignore[arg-type]
-        head.text("model"),
-        precision,
-        head.text("optimizer"),
-        samples,
-        deadline,
-        budget,
-        objective,
-        instances,
-        nodes,
-        strategies,
-        batches,
-        strong,
-        candidates.text("algorithm", "nccl"),
-        candidates.text("frontend", "pytorch"),
-        dict(candidates.data.get("fabric", {})),
-        most,
-        listed,
-        _failures(failures),
-        catalog,
-        toml,
-        calibration.text("use"),
-        head.flag("force"),
-    )
-    if problems:
-        unique = dict.fromkeys(problems)
-        raise InputError(sorted(unique, key=lambda problem: (problem.file, problem.line)))
-    return request
+
+
+def _nodes(candidates: RequestTable, most: float) -> tuple[int, ...]:
+    """Nodes of candidates: the file's, or those of `_NODES` within the limit."""
+    default = tuple(count for count in _NODES if count <= most) or (1,)
+    return candidates.counts("nodes", default, most=_MOST_NODES)
 
 
 def _catalog(candidates: RequestTable, folder: Path, problems: list[Problem]) -> Catalog:
