@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from simperf.analysis.intervals import DRAWS
 from simperf.report.plans import GROUPS, format_candidate, format_plan
 from simperf.study.planning import TrainingPlan, make_request, plan
 from simperf.study.planning.lifetime import Lifetime
@@ -107,22 +108,24 @@ def test_what_batches_are_missed_by_is_counted_once():
     candidates = {"instances": ["p3-2xlarge"], "nodes": 1, "batch_per_gpu": [32, 64]}
     found = plan(make_request({"plan": head, "candidates": candidates}))
 
-    def groups(factor, apart, whole, **request):
+    def groups(factor, apart, whole, **more):
         """Groups of two batches that differ by a factor, of which both have intervals of such widths."""
         one = found.winner
         ends = {name: (one.time / width, one.time * width) for name, width in (("apart", apart), ("time", whole))}
-        near = replace(one, time_interval=ends["time"], spread=replace(one.spread, **ends))
+        near = replace(one, time_interval=ends["time"], spread=replace(one.spread, **ends, **more))
         ends = {name: (factor * low, factor * high) for name, (low, high) in ends.items()}
         far = replace(near, time=factor * one.time, cost=factor * one.cost, time_interval=ends["time"])
         choice = replace(one.choice, batch=32 if one.choice.batch == 64 else 64)
-        far = replace(far, choice=choice, spread=replace(one.spread, **ends))
-        return [each.group for each in ranked(replace(found.request, **request), [near, far])]
+        far = replace(far, choice=choice, spread=replace(one.spread, **ends, **more))
+        return [each.group for each in ranked(found.request, [near, far])]
 
     assert groups(1.15, apart=1.0, whole=1.5) == [1, 1], "the errors of scaling do not have it in them"
     assert groups(1.25, apart=1.0, whole=1.5) == [1, 2]
     assert groups(1.15, apart=1.0, whole=1.1) == [1, 2], "the whole interval has it"
-    assert groups(1.15, apart=1.05, whole=1.05, calibration="mine") == [1, 2], "so have draws of a profile"
-    assert groups(1.09, apart=1.05, whole=1.05, calibration="mine") == [1, 1]
+    assert groups(1.15, apart=1.05, whole=1.05, sources={DRAWS: "of the profile's constants"}) == [1, 2], (
+        "so have draws of a profile"
+    )
+    assert groups(1.09, apart=1.05, whole=1.05, sources={DRAWS: "of the profile's constants"}) == [1, 1]
 
 
 def test_without_an_interval_there_are_no_groups_and_the_reason_is_said():

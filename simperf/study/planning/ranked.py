@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from simperf.analysis.intervals import FIGURES
 from simperf.study.pareto import pareto_front
 from simperf.study.planning.candidates import Configuration, gpu_of
 from simperf.study.planning.plan_file import CandidateRow
@@ -132,13 +133,13 @@ def _same(request: Request, one: Candidate, other: Candidate) -> bool:
     """Whether the intervals of time overlap, and those of cost; on one GPU without what both are missed by alike.
 
     What the ratio of two batches is missed by widens intervals of scaling, which do not have it in them. Whole
-    intervals have, and so is none widened beyond its whole. A profile's constants predict other ratios of batches than
-    the catalogue's, of which that error is: their draws stand alone.
+    intervals have, and so is none widened beyond its whole. Constants of a profile or of one's own predict other ratios
+    of batches than the catalogue's, of which that error is: their draws stand alone.
     """
     pair = (one, other)
     gpus = {gpu_of(request.catalog, each.choice.instance).name for each in pair}
     shares = [each.choice.batch / (each.choice.gpus if request.strong else 1) for each in pair]
-    alike = len(gpus) == 1 and not request.calibration
+    alike = len(gpus) == 1 and all(FIGURES in each.spread.sources for each in pair)
     factor = batch_factor(*shares) if alike else None
     ours, theirs = (_widened(each, factor) for each in pair)
     if ours is None or theirs is None:

@@ -38,7 +38,8 @@ class CandidateSpread:
         90 % of it [s]; None where nothing but failures is known to spread.
     apart : (float, float) or None
         Without what all candidates on its GPU are missed by alike [s]: by the errors of scaling, and for one GPU by
-        failures alone. Within `time`; as `time` where a profile's constants were drawn, None where `time` is.
+        failures alone. Within `time`; as `time` where other constants than the catalogue's were drawn, None where
+        `time` is.
     sources : mapping of str to str
         What `time` is made of, in words.
     why_not : str
@@ -99,7 +100,7 @@ def candidate_spread(
         return CandidateSpread(why_not=whole.why_not)
     if histories:
         sources[FAILURES] = f"{histories} histories"
-    apart = slower if calibrated else _scaling(metrics, gpus) or slower
+    apart = slower if changed else _scaling(metrics, gpus) or slower
     apart = max(apart[0], slower[0]), min(apart[1], slower[1])  # a part of what the whole is missed by
     return CandidateSpread(
         (life.low * slower[0], life.high * slower[1]), (life.low * apart[0], life.high * apart[1]), sources
