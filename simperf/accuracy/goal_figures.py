@@ -17,7 +17,14 @@ from simperf.accuracy.scaling_points import ScalingPoint, scaling_points, server
 from simperf.analysis.left_out import FILES, read_errors
 from simperf.calibrate.cluster.accuracy import PredictedPoint
 
-__all__ = ["goal_figures"]
+__all__ = [
+    "goal_figures",
+    "interval_figures",
+    "loss_figures",
+    "recording_figures",
+    "scaling_figures",
+    "step_figures",
+]
 
 #: chance below which a binomial test rejects that nine of ten are held [1]
 _REJECTED = 0.05
@@ -36,14 +43,14 @@ def goal_figures(summaries: Sequence[QuestionSummary], folder: str | os.PathLike
     """
     found = dict[str, float]()
     if folder is not None and (Path(folder) / "cases.json").is_file():
-        found |= _of_steps(folder)
-    found |= _of_scaling(summaries)
-    found |= _of_losses(list(scaling_points()))
-    found |= _of_intervals()
-    return found | _of_recordings(points for _, points in boxed_clusters(priority="ordinary"))
+        found |= step_figures(folder)
+    found |= scaling_figures(summaries)
+    found |= loss_figures(list(scaling_points()))
+    found |= interval_figures()
+    return found | recording_figures(points for _, points in boxed_clusters(priority="ordinary"))
 
 
-def _of_steps(folder: str | os.PathLike[str]) -> dict[str, float]:
+def step_figures(folder: str | os.PathLike[str]) -> dict[str, float]:
     """Steps on one GPU whose architecture was left out, with their stack and without, and ratios of two GPUs."""
     steps = graded(folder, "gpu")
     pairs = ratios(steps)
@@ -60,7 +67,7 @@ def _of_steps(folder: str | os.PathLike[str]) -> dict[str, float]:
     }
 
 
-def _of_scaling(summaries: Sequence[QuestionSummary]) -> dict[str, float]:
+def scaling_figures(summaries: Sequence[QuestionSummary]) -> dict[str, float]:
     """Errors of the figures of scaling that need a prediction, and shares of those nearer than each baseline."""
     found = dict[str, float]()
     for one in summaries:
@@ -70,7 +77,7 @@ def _of_scaling(summaries: Sequence[QuestionSummary]) -> dict[str, float]:
     return found
 
 
-def _of_losses(points: Sequence[ScalingPoint]) -> dict[str, float]:
+def loss_figures(points: Sequence[ScalingPoint]) -> dict[str, float]:
     """Lost throughput that is explained, bias where little is lost, and which of two servers scales better."""
     losses = summarize_losses(points)
     pairs = [one for one in server_pairs(points) if one.first.ring >= 0.0 and one.second.ring >= 0.0]
@@ -83,7 +90,7 @@ def _of_losses(points: Sequence[ScalingPoint]) -> dict[str, float]:
     return found
 
 
-def _of_intervals() -> dict[str, float]:
+def interval_figures() -> dict[str, float]:
     """Shares of figures that intervals hold, and kinds that a test rejects or that one width scores better."""
     found = dict[str, float]()
     for by in _LABELS:
@@ -94,7 +101,7 @@ def _of_intervals() -> dict[str, float]:
     return found
 
 
-def _of_recordings(recordings: Iterable[Sequence[PredictedPoint]]) -> dict[str, float]:
+def recording_figures(recordings: Iterable[Sequence[PredictedPoint]]) -> dict[str, float]:
     """Medians of the errors of recorded clusters, of the kind that is missed most."""
     errors = defaultdict[str, list[float]](list)
     for points in recordings:

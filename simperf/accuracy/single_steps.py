@@ -1,7 +1,8 @@
 """Published training steps on one GPU beside what its data sheet and the catalogue say, without a measured speed.
 
 Beside a prediction stands what a planner gets without one: the share of the data sheet's peak that steps of the same
-family and precision reach on GPUs of other architectures (`simperf.accuracy.leave_out.step_grades.share_of_peak`).
+family and precision reach on other GPUs (`simperf.accuracy.leave_out.step_grades.share_of_peak`). Both know the GPU's
+architecture: the prediction by the efficiencies of its kernels, the share by the steps of other GPUs of it.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def single_step_table(steps: Iterable[MeasuredStep] | None = None) -> list[Valid
             kind="fitted" if _constants(one.step) else "predicted",
             rests_on=", ".join(_constants(one.step, choice=True)),
             question=ONE_GPU,
-            simple=share_of_peak(every, one),
+            simple=share_of_peak(every, one, "part"),
         )
         for one in every
     ]

@@ -53,3 +53,11 @@ def test_the_share_of_the_peak_comes_from_other_architectures_alone() -> None:
     share = volta.step.measured * 2.0 / 10.0
     assert share_of_peak([volta, ampere], ampere) == pytest.approx(share * 30.0 / 2.0)
     assert math.isnan(share_of_peak([ampere, ampere], ampere))
+
+
+def test_beside_a_prediction_with_its_architecture_the_share_has_other_gpus_of_it() -> None:
+    _, ampere = _steps()
+    ampere = replace(ampere, flops=2.0, peak=30.0)
+    other = replace(ampere, peak=15.0, step=replace(ampere.step, part=replace(ampere.step.part, name="another")))
+    assert share_of_peak([ampere, other], ampere, "part") == pytest.approx(2.0 * ampere.step.measured)
+    assert math.isnan(share_of_peak([ampere, ampere], ampere, "part"))

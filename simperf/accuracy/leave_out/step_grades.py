@@ -85,6 +85,10 @@ GROUPS: Mapping[str, Callable[[MeasuredStep], str]] = {
 }
 
 
+def _part(step: MeasuredStep) -> str:
+    return step.part.name
+
+
 def arithmetic_of(step: MeasuredStep, predicted: float) -> GradedStep:
     """A step with what is predicted of it [1/s], its arithmetic and its GPU's peak."""
     flops = sum(count * op.flops for op, count in step.operations) / step.samples * step.per_sample
@@ -124,8 +128,9 @@ def graded(
 def share_of_peak(steps: Sequence[GradedStep], one: GradedStep, by: str = "gpu") -> float:
     """Throughput of a step by the median share of the peak that other groups' steps of its family reach [1/s].
 
-    Those of its precision are taken where there are any, of them those of its family; NaN where no other group has a
-    step.
+    Groups are those of `GROUPS`, or each GPU by itself (``"part"``): what stands beside a prediction that has constants
+    of the GPU's architecture may have other GPUs of it. Of the other groups' steps those of its precision are taken
+    where there are any, of them those of its family; NaN where no other group has a step.
     """
     near = _near(steps, one, by)[1]
     if not near:
@@ -150,7 +155,7 @@ def estimates(steps: Sequence[GradedStep], by: str) -> dict[str, list[float]]:
 
 def _near(steps: Sequence[GradedStep], one: GradedStep, by: str) -> tuple[list[GradedStep], list[GradedStep]]:
     """Steps of other groups in the precision of one, and those of its family; all others where there are none."""
-    group = GROUPS[by]
+    group = _part if by == "part" else GROUPS[by]
     others = [other for other in steps if group(other.step) != group(one.step)]
     alike = [other for other in others if other.step.sort == one.step.sort] or others
     return alike, [other for other in alike if family_of(other.step) == family_of(one.step)] or alike
