@@ -71,7 +71,7 @@ def test_the_table_is_not_empty():
 
 def test_no_other_package_is_forgotten():
     packages = {path.name for path in (ROOT / "simperf").iterdir() if path.is_dir() and not path.name.startswith("_")}
-    other = {"hardware", "workload", "programs", "scenario", "report", "teach", "cli", "calibrate"}
+    other = {"hardware", "workload", "programs", "scenario", "report", "teach", "cli", "calibrate", "frameworks"}
     assert packages == {package.partition("/")[0] for package in PACKAGES} | other
 
 
