@@ -18,10 +18,13 @@ _MOST_NOTES = 20
 def import_(
     file: Annotated[
         Path | None,
-        typer.Argument(metavar="FILE", help="A script or arguments of Megatron-LM, or a TOML file of torchtitan."),
+        typer.Argument(metavar="FILE", help="A file of Megatron-LM, NeMo, torchtitan or DeepSpeed."),
     ] = None,
     arguments: Annotated[
-        str, typer.Option("--arguments", metavar="TEXT", help="Arguments of Megatron-LM instead of a file.")
+        str,
+        typer.Option(
+            "--arguments", metavar="TEXT", help="Arguments of Megatron-LM, or key=value of NeMo, instead of a file."
+        ),
     ] = "",
     framework: Annotated[
         str, typer.Option("--framework", metavar="NAME", help="Whose file it is; auto: what it looks like.")
@@ -32,6 +35,9 @@ def import_(
     gpus: Annotated[
         int, typer.Option("--gpus", metavar="N", min=0, max=10**7, help="GPUs of the job; 0: as the file says.")
     ] = 0,
+    model: Annotated[
+        str, typer.Option("--model", metavar="NAME", help="Model of a DeepSpeed job: of the zoo, or a config.json.")
+    ] = "",
     variable: Annotated[
         list[str] | None,
         typer.Option("--variable", metavar="NAME=VALUE", help="A variable that a script gets; may be repeated."),
@@ -41,7 +47,7 @@ def import_(
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Scenario to write; default: print it.")
     ] = None,
 ) -> None:
-    """Make a scenario of a job of Megatron-LM or torchtitan, with a comment for each value that is assumed."""
+    """Make a scenario of a job of Megatron-LM, NeMo, torchtitan or DeepSpeed, with comments on what is assumed."""
     import shlex
 
     from simperf.cli.outputs import verify_outputs
@@ -58,7 +64,8 @@ def import_(
         message, expected = f"no list of arguments: {error}", "closed quotes"
         raise InputError(Problem(message, file="--arguments", expected=expected)) from None
     verify_outputs(profile=output, reads=[file] if file is not None else [])
-    found = import_job(source, framework, on=on, gpus=gpus, variables=_variables(variable or []), changes=changes or ())
+    given = _variables(variable or [])
+    found = import_job(source, framework, on=on, gpus=gpus, model=model, variables=given, changes=changes or ())
     for one in found.notes[:_MOST_NOTES]:
         note(one)
     if len(found.notes) > _MOST_NOTES:

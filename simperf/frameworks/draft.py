@@ -62,7 +62,8 @@ class JobDraft:
         if why:
             self.comments[table, key] = why
         elif found is None and names:
-            self.comments[table, key] = f"default of {self.options.argument(names[0])}"
+            assumed = self.options.assumed.get(names[0])
+            self.comments[table, key] = assumed or f"default of {self.options.argument(names[0])}"
 
     def is_changed(self, key: str) -> bool:
         """Whether the caller gives a key."""

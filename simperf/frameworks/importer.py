@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 from simperf.errors import CONTROL, InputError, Problem, nearest
 from simperf.file_bytes import read_text
+from simperf.frameworks.deepspeed import deepspeed_options, draft_deepspeed
 from simperf.frameworks.draft import JobDraft
 from simperf.frameworks.imported import ImportedJob
 from simperf.frameworks.megatron import draft_megatron
-from simperf.frameworks.options import GivenOption, JobOptionsRead, option_table, raise_problems
+from simperf.frameworks.nemo import draft_nemo, nemo_options, nemo_table
+from simperf.frameworks.options import GivenOption, JobOptionsRead, OptionTable, option_table, raise_problems
 from simperf.frameworks.shell import arguments_of, job_arguments
 from simperf.frameworks.shell_words import ShellToken
 from simperf.frameworks.source import JobSource
 from simperf.frameworks.torchtitan import draft_torchtitan, torchtitan_options
 from simperf.scenario.overrides import Changes
+from simperf.workload.transformers.hugging_face import read_config
+from simperf.workload.transformers.shipped import shipped_transformers
+from simperf.workload.transformers.transformer_file import transformer_table
 
 __all__ = ["FRAMEWORKS", "import_job"]
 
@@ -31,15 +37,15 @@ class FrameworkReader(NamedTuple):
 
     Parameters
     ----------
-    table : str
-        Of its options.
+    table : callable
+        Makes the table of its options.
     read : callable
         Gives the options of a source, and what was not read.
     draft : callable
         Drafts the scenario.
     """
 
-    table: str
+    table: Callable[[], OptionTable]
     read: Callable[[JobSource], tuple[list[GivenOption], list[str]]]
     draft: Callable[..., None]
 
@@ -50,6 +56,7 @@ def import_job(
     *,
     on: str = "",
     gpus: int = 0,
+    model: str | os.PathLike[str] = "",
     variables: Mapping[str, str] | None = None,
     changes: Changes = (),
 ) -> ImportedJob:
@@ -58,13 +65,15 @@ def import_job(
     Parameters
     ----------
     source : path or sequence of str
-        A file, or the arguments of a Megatron-LM command as a list.
+        A file, or a list: arguments of a Megatron-LM command, or key=value words of NeMo.
     framework : str
         One of `FRAMEWORKS`; ``"auto"`` for what the file looks like.
     on : str
         Server or cluster of the catalogue; by default one is assumed, and the scenario says so.
     gpus : int
         Of the job; 0 for what the configuration says.
+    model : path
+        Model of a configuration that has none, as DeepSpeed's: a name of the zoo, or a ``config.json``.
     variables : mapping of str to str, optional
         Values that a script gets from outside.
     changes : mapping or sequence of str
@@ -87,11 +96,14 @@ def import_job(
     words = _words(source) if from_list else ()  # type: ignore[arg-type]
     if gpus < 0 or gpus > 10**7:
         raise InputError(Problem("a number of GPUs is expected", file="--gpus", value=str(gpus)))
-    name = _framework(framework, path, from_list)
+    name = _framework(framework, path, words)
     reader = FRAMEWORKS[name]
     given, unread = reader.read(JobSource(path, words, dict(variables or {})))
-    options = JobOptionsRead(path or "arguments", option_table(reader.table))
-    options.read(given)
+    options = JobOptionsRead(path or "arguments", reader.table())
+    if name == "nemo":
+        options.unnamed = given
+    else:
+        options.read(given)
     options.notes += unread
     draft = JobDraft(options, changes)
     title = os.path.splitext(os.path.basename(path))[0] if path else f"A job of {options.table.title}"
@@ -100,6 +112,8 @@ def import_job(
         "question": "How long does a step take, and what limits it?",
         "answer": {"metric": "time per step", "better": "lower"},
     }
+    if model:
+        draft.tables["model"] = _model(os.fspath(model), name)
     reader.draft(options, draft, gpus=gpus, on=on)
     raise_problems(options.problems)
     draft.finished()
@@ -126,15 +140,31 @@ def _words(source: Sequence[str]) -> tuple[str, ...]:
     return words
 
 
-def _framework(name: str, path: str, from_list: bool) -> str:
+def _model(given: str, framework: str) -> dict[str, Any]:
+    """The ``[model]`` table of a name, or of a ``config.json``."""
+    if framework != "deepspeed":
+        message, expected = f"has no effect: {framework} says its model", "--set model.KEY=VALUE"
+        raise InputError(Problem(message, file="--model", value=given, expected=expected))
+    if given.endswith(".json") or os.path.isdir(given):
+        table = transformer_table(read_config(given))
+    elif given in shipped_transformers():
+        table = {"name": given}
+    else:
+        message = f"no such model by its dimensions{nearest(given, shipped_transformers())}"
+        expected = "a name of `simperf zoo list`, or the path of a config.json"
+        raise InputError(Problem(message, file="--model", value=given, expected=expected))
+    return {key: value for key, value in table.items() if key != "format"}
+
+
+def _framework(name: str, path: str, words: Sequence[str]) -> str:
     """The framework that a file is of."""
     if name != "auto":
         if name not in FRAMEWORKS:
             message = f"no such framework{nearest(name, FRAMEWORKS)}"
             raise InputError(Problem(message, file="--framework", value=name, expected=", ".join(FRAMEWORKS)))
         return name
-    if from_list:
-        return "megatron"
+    if not path:
+        return "megatron" if any(one.startswith("--") for one in words) else "nemo"
     return _BY_ENDING.get(os.path.splitext(path)[1].lower(), "megatron")
 
 
@@ -152,8 +182,10 @@ def _read_megatron(source: JobSource) -> tuple[list[GivenOption], list[str]]:
 
 #: framework -> how its configuration is read
 FRAMEWORKS: Mapping[str, FrameworkReader] = {
-    "megatron": FrameworkReader("megatron", _read_megatron, draft_megatron),
-    "torchtitan": FrameworkReader("torchtitan", torchtitan_options, draft_torchtitan),
+    "megatron": FrameworkReader(partial(option_table, "megatron"), _read_megatron, draft_megatron),
+    "nemo": FrameworkReader(nemo_table, nemo_options, draft_nemo),
+    "torchtitan": FrameworkReader(partial(option_table, "torchtitan"), torchtitan_options, draft_torchtitan),
+    "deepspeed": FrameworkReader(partial(option_table, "deepspeed"), deepspeed_options, draft_deepspeed),
 }
 #: ending of a file -> framework
-_BY_ENDING = {".toml": "torchtitan"}
+_BY_ENDING = {".toml": "torchtitan", ".json": "deepspeed", ".yaml": "nemo", ".yml": "nemo"}

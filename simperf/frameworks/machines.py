@@ -5,12 +5,27 @@ from __future__ import annotations
 from typing import Any
 
 from simperf.errors import InputError, Problem, UnknownNameError
+from simperf.frameworks.draft import JobDraft
 from simperf.hardware import Catalog, NicPart
 
-__all__ = ["ASSUMED", "cluster_table", "machine_table"]
+__all__ = ["ASSUMED", "cluster_table", "draft_machine", "machine_table", "server_gpus"]
 
 #: server of a job that does not say what it runs on
 ASSUMED = "dgx-h100"
+
+
+def server_gpus(name: str) -> int:
+    """GPUs of a server of the catalogue; 0 where the name is of none."""
+    catalog = Catalog.load()
+    return len(catalog.machine(name).gpus) if name in catalog.names("server") else 0
+
+
+def draft_machine(draft: JobDraft, gpus: int, on: str) -> None:
+    """Draft ``[machine]`` for a number of GPUs; without a name that of `ASSUMED`, with a comment."""
+    table = draft.tables["machine"] = machine_table(on or ASSUMED, gpus)
+    if not on:
+        key = "use" if "use" in table else "server"
+        draft.comments["machine", key] = "assumed, as the job names no hardware; --on NAME says it"
 
 
 def machine_table(name: str, gpus: int) -> dict[str, Any]:

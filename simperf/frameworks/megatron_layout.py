@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from simperf.frameworks.draft import JobDraft
-from simperf.frameworks.machines import ASSUMED, machine_table
+from simperf.frameworks.machines import draft_machine
 from simperf.frameworks.options import JobOptionsRead
 
 __all__ = ["draft_layout", "draft_pipeline"]
@@ -60,11 +60,7 @@ def draft_layout(options: JobOptionsRead, draft: JobDraft, *, gpus: int, on: str
     if options["use_tp_pp_dp_mapping"]:
         draft.set("layout", "order", "tp-cp-ep-pp-dp", "use_tp_pp_dp_mapping")
     _sharding(options, draft, alone=dp * sizes["cp"] == 1)
-    server = on or ASSUMED
-    draft.tables["machine"] = machine_table(server, world)
-    if not on:
-        key = "use" if "use" in draft.tables["machine"] else "server"
-        draft.comments["machine", key] = "assumed, as the options name no hardware; --on NAME says it"
+    draft_machine(draft, world, on)
 
 
 def _sharding(options: JobOptionsRead, draft: JobDraft, *, alone: bool) -> None:

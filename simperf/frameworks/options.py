@@ -134,6 +134,10 @@ class JobOptionsRead:
         What is not played, and what is not understood.
     without_effect : list of str
         Options that change no time of a step.
+    assumed : dict of str to str
+        By the importer's names: where a value is from that no option gives.
+    unnamed : list of GivenOption
+        Options whose names the importer still has to find out.
     """
 
     file: str
@@ -143,13 +147,15 @@ class JobOptionsRead:
     problems: list[Problem] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     without_effect: list[str] = field(default_factory=list)
+    assumed: dict[str, str] = field(default_factory=dict)
+    unnamed: list[GivenOption] = field(default_factory=list)
 
     def read(self, options: Iterable[GivenOption]) -> None:
         """Take options in the order of the file, of which the last of a name holds."""
         names = self.table.names
         for one in options:
             if one.name in names:
-                self._take(names[one.name], one)
+                self.take(names[one.name], one)
             elif why := _matching(self.table.refused, one.name):
                 self.problems.append(self.problem_at(one, "cannot be played", expected=why))
             elif why := _matching(self.table.unplayed, one.name):
@@ -192,7 +198,8 @@ class JobOptionsRead:
         if not str(self["optimizer"]).lower().removeprefix("fused").startswith("adam"):
             self.notes.append(f"{self.argument('optimizer')} {self['optimizer']}: not played: Adam's update is"[:_NOTE])
 
-    def _take(self, name: str, one: GivenOption) -> None:
+    def take(self, name: str, one: GivenOption) -> None:
+        """Take an option by the importer's name."""
         kind = self.table.options[name].kind
         try:
             value = _typed(kind, one)
@@ -246,7 +253,11 @@ def _of_value(kind: str, value: Any) -> Any:
     if isinstance(value, bool):
         raise ValueError
     if kind == "int":
-        return _whole(str(value)) if isinstance(value, int | str) else _whole(f"{_finite(str(value)):g}")
+        if isinstance(value, float):
+            if not value.is_integer():
+                raise ValueError
+            value = int(value)
+        return _whole(str(value))
     if kind == "float":
         return _finite(str(value))
     if kind == "texts":

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from simperf.errors import InputError, Problem
+from simperf.frameworks.shell_arithmetic import whole_value
 
 __all__ = ["ShellToken", "Variables", "tokens"]
 
@@ -17,12 +18,8 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ASSIGNED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?)=")
 _OPERATORS = ("&&", "||", ";;", "\n", ";", "&", "|", "(", ")")
 _SPACE = " \t\r"
-_NUMBER = re.compile(r"[0-9]{1,18}")
-_ARITHMETIC = re.compile(r"[0-9]{1,18}|[-+*/%()]")
 #: brackets in one another
 _DEEPEST = 50
-#: parts of an expression at most
-_MOST_PARTS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,14 +365,7 @@ class Variables:
     def _arithmetic(self, text: str, line: int, unset: list[str]) -> str:
         """Value of a whole-number expression; empty where it has none."""
         plain = re.sub(r"\$?\{?([A-Za-z_]\w*)\}?", lambda found: self._value(found.group(1), unset) or "?", text)
-        parts = _ARITHMETIC.findall(plain)
-        if len(parts) > _MOST_PARTS or "".join(parts) != re.sub(r"\s", "", plain):
-            return ""
-        try:
-            value, rest = _sum(parts, 0)
-        except (IndexError, ValueError, ZeroDivisionError, RecursionError):
-            return ""
-        return str(value) if rest == len(parts) else ""
+        return whole_value(plain)
 
     def _bound(self, size: int, line: int) -> None:
         if size > _LONGEST or self._spent > _MOST_EXPANDED:
@@ -386,43 +376,3 @@ class Variables:
 
 def _whole_list(text: str) -> bool:
     return re.fullmatch(r"\$\{[A-Za-z_]\w*\[[@*]\]\}", text) is not None
-
-
-def _sum(parts: list[str], at: int) -> tuple[int, int]:
-    value, at = _product(parts, at)
-    while at < len(parts) and parts[at] in "+-":
-        other, rest = _product(parts, at + 1)
-        value, at = (value + other if parts[at] == "+" else value - other), rest
-    return _whole(value), at
-
-
-def _product(parts: list[str], at: int) -> tuple[int, int]:
-    value, at = _factor(parts, at)
-    while at < len(parts) and parts[at] in "*/%":
-        other, rest = _factor(parts, at + 1)
-        if parts[at] == "*":
-            value = _whole(value * other)
-        else:
-            value = value // other if parts[at] == "/" else value % other
-        at = rest
-    return value, at
-
-
-def _factor(parts: list[str], at: int) -> tuple[int, int]:
-    if parts[at] == "(":
-        value, at = _sum(parts, at + 1)
-        if parts[at] != ")":
-            raise ValueError
-        return value, at + 1
-    if parts[at] == "-":
-        value, at = _factor(parts, at + 1)
-        return -value, at
-    if not _NUMBER.fullmatch(parts[at]):
-        raise ValueError
-    return int(parts[at]), at + 1
-
-
-def _whole(value: int) -> int:
-    if abs(value) >= 2**63:
-        raise ValueError
-    return value

@@ -1,11 +1,11 @@
-"""Where a job's configuration is read from."""
+"""Where a job's configuration is read from, and the values of tables in one another."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
-__all__ = ["JobSource"]
+__all__ = ["JobSource", "leaves"]
 
 
 class JobSource(NamedTuple):
@@ -24,3 +24,12 @@ class JobSource(NamedTuple):
     path: str
     words: tuple[str, ...]
     variables: Mapping[str, str]
+
+
+def leaves(table: Mapping[str, Any], at: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+    """Paths and values of all that is no table."""
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            yield from leaves(value, (*at, key))
+        else:
+            yield (*at, key), value

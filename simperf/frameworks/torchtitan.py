@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Mapping
 
-from simperf.files import TomlFile, dotted, read_toml
+from simperf.files import dotted, read_toml
 from simperf.frameworks.draft import JobDraft
-from simperf.frameworks.machines import ASSUMED, machine_table
+from simperf.frameworks.machines import ASSUMED, draft_machine, server_gpus
 from simperf.frameworks.options import GivenOption, JobOptionsRead
-from simperf.frameworks.source import JobSource
-from simperf.hardware import Catalog
+from simperf.frameworks.source import JobSource, leaves
 from simperf.schedules import SCHEDULES
 from simperf.workload.transformers.shipped import shipped_transformers
 
@@ -50,17 +48,7 @@ _SCHEDULES = {
 def torchtitan_options(source: JobSource) -> tuple[list[GivenOption], list[str]]:
     """Options of a TOML file of torchtitan."""
     toml = read_toml(source.path)
-    return [GivenOption(dotted(key), (), value, toml.line(key)) for key, value in _leaves(toml, toml.data, ())], []
-
-
-def _leaves(
-    toml: TomlFile, table: Mapping[str, Any], at: tuple[str | int, ...]
-) -> Iterator[tuple[tuple[str | int, ...], Any]]:
-    for key, value in table.items():
-        if isinstance(value, dict):
-            yield from _leaves(toml, value, (*at, key))
-        else:
-            yield (*at, key), value
+    return [GivenOption(dotted(key), (), value, toml.line(key)) for key, value in leaves(toml.data)], []
 
 
 def draft_torchtitan(options: JobOptionsRead, draft: JobDraft, *, gpus: int, on: str) -> None:
@@ -117,11 +105,11 @@ def _layout(options: JobOptionsRead, draft: JobDraft, *, gpus: int, on: str) -> 
         message = "a number of ranks is expected"
         options.problems += [options.problem(one, message, expected="1 or more") for one in wrong]
         return False
-    server, why = on or ASSUMED, ""
+    why = ""
     inside = sizes["tp"] * sizes["cp"] * sizes["pp"] * replicate
     world = gpus or (inside * shard if shard > 0 else 0)
     if not world:
-        each = len(Catalog.load().machine(server).gpus) if server in Catalog.load().names("server") else inside
+        each = server_gpus(on or ASSUMED) or inside
         world = -(-inside // each) * each
         why = f"assumed: {world} GPUs, whole servers; --gpus N says otherwise"
     shards = shard if shard > 0 else world // inside
@@ -144,10 +132,7 @@ def _layout(options: JobOptionsRead, draft: JobDraft, *, gpus: int, on: str) -> 
             draft.set("layout", "dp_replicate", replicate, "replicate")
     elif replicate > 1:
         draft.set("program", "gradient_bucket", _BUCKET, "replicate", why="buckets of replicas without sharding")
-    draft.tables["machine"] = machine_table(server, world)
-    if not on:
-        key = "use" if "use" in draft.tables["machine"] else "server"
-        draft.comments["machine", key] = "assumed, as the file names no hardware; --on NAME says it"
+    draft_machine(draft, world, on)
     return True
 
 
