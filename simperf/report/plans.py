@@ -196,7 +196,7 @@ def plot_plan(found: TrainingPlan, path: str | os.PathLike[str]) -> None:
 
 
 def draw_plan(found: TrainingPlan) -> Any:
-    """Make a figure of time and cost of all candidates, the front that none beats, deadline and budget."""
+    """Make a figure of time and cost of all candidates, the Pareto front, deadline and budget."""
     from matplotlib.ticker import LogFormatter
 
     times = [one.time / 3600 for one in found.ranked]

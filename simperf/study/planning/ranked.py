@@ -46,7 +46,7 @@ class Candidate:
     feasible : bool
         Within deadline and budget.
     best : bool
-        No feasible candidate beats it in time and cost.
+        Pareto-optimal in time and cost among the feasible ones.
     reason : str
         Why it loses, or was not simulated; why it wins.
     spread : CandidateSpread
@@ -74,7 +74,7 @@ class Candidate:
 
 
 def ranked(request: Request, found: Sequence[Candidate]) -> list[Candidate]:
-    """Number, mark what nothing beats, and say in a line why each of the others loses."""
+    """Number, mark the Pareto-optimal ones, and say in a line why each of the others loses."""
 
     def order(one: Candidate) -> tuple[Any, ...]:
         keys = (one.time, one.cost) if request.objective == "time" else (one.cost, one.time)
