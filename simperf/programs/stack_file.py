@@ -21,7 +21,7 @@ from simperf.programs.typed_tables import FieldValue, field_values
 from simperf.training.stack import ServerTransport, Serving, Stack, StackOption, StackPace
 from simperf.training.strategies import STRATEGIES, ModelParallel, Servers
 from simperf.workload.layer_kernels import LayerKernels
-from simperf.workload.optimizers import OPTIMIZERS
+from simperf.workload.optimizers import IMPLEMENTATIONS, OPTIMIZERS
 
 __all__ = ["load_stack", "stack_path", "stacks"]
 
@@ -194,17 +194,17 @@ def _placed(problem: Problem, toml: TomlFile, places: Mapping[str, tuple[str | i
 
 
 def _optimizer(toml: TomlFile, strategy: type[Any], problems: list[Problem]) -> Iterator[FieldValue]:
-    """The implementation of the optimizer that the file names."""
-    given, at = toml.data["optimizer"], ("optimizer",)
+    """The optimizer that the file names, or its implementation."""
+    given, at, known = toml.data["optimizer"], ("optimizer",), (*IMPLEMENTATIONS, *OPTIMIZERS)
     if strategy is Servers:
         problems.append(
             toml.problem(
                 at, "strategy servers has no use for it", value=given, expected="no optimizer, or another strategy"
             )
         )
-    elif not isinstance(given, str) or given not in OPTIMIZERS:
-        message = f"no such optimizer{nearest(str(given), OPTIMIZERS)}"
-        problems.append(toml.problem(at, message, value=given, expected="one of " + ", ".join(OPTIMIZERS)))
+    elif not isinstance(given, str) or given not in known:
+        message = f"no such optimizer{nearest(str(given), known)}"
+        problems.append(toml.problem(at, message, value=given, expected="one of " + ", ".join(known)))
     else:
         yield FieldValue(Stack, "optimizer", given, given, at)
 

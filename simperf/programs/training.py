@@ -95,7 +95,9 @@ _DEVICES = Section.of(Devices, "gpus", "split", "speeds", "exact", "alone", "alo
 _MODEL = (
     Parameter("model", str, "", "a model of the zoo; without one, the layers below are trained", "Traced"),
     Parameter("precision", str, "fp32", "of the model", "Traced"),
-    Parameter("optimizer", str, "", "of the model", "Traced"),
+    Parameter(
+        "optimizer", str, "", "of the model, or its implementation of the model's: for-loop, foreach or fused", "Traced"
+    ),
 )
 #: kernels of a layer, for a model by its dimensions, the library of attention for any, the format for traced ones
 KERNELS = Section.of(

@@ -195,7 +195,7 @@ def _stack() -> Schema:
     from simperf.memory import ALLOCATORS
     from simperf.training.stack import ServerTransport, Serving, StackPace
     from simperf.workload.layer_kernels import LayerKernels
-    from simperf.workload.optimizers import OPTIMIZERS
+    from simperf.workload.optimizers import IMPLEMENTATIONS, OPTIMIZERS
 
     text: Schema = {"type": "string"}
     properties = {"format": {"const": 1}, "kind": {"const": "stack"}, "title": text, "frontend": text}
@@ -205,7 +205,8 @@ def _stack() -> Schema:
         "serving": _fields(Serving),
     }
     properties["kernels"] = _fields(LayerKernels)
-    properties["optimizer"] = {"enum": list(OPTIMIZERS), "description": "implementation of the optimizer"}
+    about = "the optimizer, or the implementation of the model's"
+    properties["optimizer"] = {"enum": [*OPTIMIZERS, *IMPLEMENTATIONS], "description": about}
     properties["allocator"] = {"enum": list(ALLOCATORS), "description": "of GPUs' memory, for model-parallel"}
     properties["pace"] = {"type": "array", "items": _fields(StackPace)}
     properties["base"] = {"type": "string", "description": "a stack that this one is, but for what it gives"}

@@ -12,7 +12,7 @@ from simperf.execution.session import Session
 from simperf.training.data.ddp import ddp
 from simperf.training.data.group import Group
 from simperf.training.data.naive import naive
-from simperf.training.data.reads import HostReads
+from simperf.training.data.reads import NO_READS, HostReads
 from simperf.training.data.symmetry import make_replicas
 from simperf.training.data_loaders import Feeding, attach
 from simperf.training.outcome import step_time
@@ -22,7 +22,6 @@ __all__ = ["time_alone"]
 
 #: steps of one device, of which the first is not counted
 STEPS = 3
-_NONE = HostReads()
 
 
 def time_alone(
@@ -34,7 +33,7 @@ def time_alone(
     feeding: Feeding | None = None,
     accumulate: int = 1,
     loop: float = 0.0,
-    reads: HostReads = _NONE,
+    reads: HostReads = NO_READS,
     by_hand: bool = False,
     ahead: bool = False,
 ) -> float:

@@ -262,6 +262,7 @@ class Job:
             *self._of_layout(),
             *self._of_stack(),
             *self._of_alone(),
+            *self._of_waits(),
             *self.input.problems(scatters=isinstance(self.strategy, DataParallel)),
         ]
         if problems:
@@ -284,6 +285,15 @@ class Job:
         message, expected = "the strategy updates after each mini-batch", "strategy ddp or local-sgd"
         value = str(self.devices.alone_accumulate)
         return [Problem(message, key="alone_accumulate", value=value, expected=expected)]
+
+    def _of_waits(self) -> list[Problem]:
+        """The copy of a mini-batch that is waited for, where none follows the work of the step before."""
+        placed = self.input.batches
+        if not isinstance(self.strategy, DDP) or "batch" not in self.strategy.waits or placed == "host":
+            return []
+        message = "mini-batches are copied ahead, on a stream of their own" if placed == "ahead" else "none is copied"
+        expected = 'no "batch", or batches = "host"'
+        return [Problem(f"{message}: no copy is waited for", key="waits", value="batch", expected=expected)]
 
     def _of_layout(self) -> list[Problem]:
         """What of a layout cannot be played, or does not fit the devices."""

@@ -348,6 +348,9 @@ def training_step(
     """
     traced = model.at(batch, precision, optimizer=optimizer)
     parts = {"forward": traced.forward, "backward": traced.backward, "update": traced.update}
+    if model.update(optimizer).looped:  # the same over tensors of one size is told and timed once
+        same = (replace(op, name=f"update.{op.kind}", inputs=(), outputs=()) for op in traced.update)
+        parts["update"] = tuple(same)
     places = list(range(len(traced.backward)))
     processor = m.on_processor(device)
     if processor:
@@ -369,7 +372,7 @@ def training_step(
     update = _update(m, model, kernels("update"), optimizer)
     if processor and update:
         touched = sum(op.nbytes for each in parts.values() for op in each)
-        named = optimizer or model.optimizer.name
+        named = model.update(optimizer).name
         python = m.cost.calls.python(named, tensors=len(model.gradients), touched=touched)
         update = (replace(update[0], time=update[0].time + python), *update[1:])
     gradients = [Gradient(one.name, one.nbytes, places[one.after]) for one in traced.gradients]
@@ -389,7 +392,7 @@ def training_step(
 
 def _update(m: Session, model: TracedModel, kernels: tuple[Kernel, ...], optimizer: str) -> tuple[Kernel, ...]:
     """Kernels of the update, launched at the pace of the optimizer's Python, where a profile measured that."""
-    named = optimizer or model.optimizer.name
+    named = model.update(optimizer).name
     each = update_time(m.profile, named, tensors=len(model.gradients), kernels=len(kernels))
     return kernels if each is None else tuple(replace(kernel, launch=each) for kernel in kernels)
 

@@ -209,7 +209,8 @@ class Stack:
     serving : Serving
         what their processes do with slices
     optimizer : str
-        its implementation of the optimizer, one of `simperf.workload.optimizers`; empty for the model's
+        an optimizer of `simperf.workload.optimizers`, or the implementation of the model's: for-loop, foreach or fused;
+        empty for the model's own
     allocator : str
         of GPUs' memory, which decides what is reserved beyond what tensors hold: PyTorch's, in segments of fixed sizes;
         the same with expandable_segments:True in PYTORCH_CUDA_ALLOC_CONF; none: reserved memory is not told

@@ -48,8 +48,8 @@ __all__ = [
 ]
 
 
-#: results of the device that a process may wait for in each micro-batch
-WAITS = ("batch", "sums", "loss")
+#: results of the device that a process may wait for
+WAITS = ("batch", "sums", "loss", "norm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,8 @@ class DDP:
     waits : tuple of str
         what each process waits for in each micro-batch: batch, its copy, which follows what was launched before (no
         non_blocking); sums, before the forward pass the sum of a tensor of one number a sample (the lengths of its
-        sentences) in Python, a launch each; loss, before the backward pass
+        sentences) in Python, a launch each; loss, before the backward pass; and in each step: norm, before the
+        optimizer, of all gradients, which Python compares with the largest that it lets through
 
     Raises
     ------

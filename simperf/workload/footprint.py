@@ -72,7 +72,8 @@ def memory(
         series["gradients"] = [total] * end
     rows = list(zip(*(series.get(kind, moments) for kind in MOVING), strict=True))
     data = float(sum(one.nbytes for one in tensors if one.born == 0 and one.dies >= end))
-    scratch = steps.temporaries * count * PRECISIONS[mode.states] + (4.0 * count if mode.master else 0.0)
+    beside = float(max((one.elements for one in model.parameters), default=0)) if steps.looped else count
+    scratch = steps.temporaries * beside * PRECISIONS[mode.states] + (4.0 * count if mode.master else 0.0)
     rows.append((total, data, scratch))  # the update
     at = max(range(len(rows)), key=lambda i: sum(rows[i]))
     moving = dict(zip(MOVING, rows[at], strict=True))

@@ -28,7 +28,8 @@ class TracedModel(TracedStep):
         precision : str
             A key of `simperf.workload.mixed.TRAINING_PRECISIONS`.
         optimizer : str
-            A key of `simperf.workload.optimizers.OPTIMIZERS`; default: the one that was traced.
+            A key of `simperf.workload.optimizers.OPTIMIZERS`, or of `IMPLEMENTATIONS` there for the traced one;
+            default: that one.
 
         Raises
         ------

@@ -65,7 +65,8 @@ class _Optimizer(_Table):
     name: _Text
     states: _Count
     temporaries: _Count
-    kernels: list[tuple[_Text, _Number, _Count, _Count]]
+    kernels: list[tuple[_Text, _Number, _Count, _Count] | tuple[_Text, _Number, _Count, _Count, bool]]
+    looped: bool = False
 
 
 class _Input(_Table):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from simperf.workload.graph import OpGraph
 from simperf.workload.lowering import Lowered, lower
@@ -129,38 +131,71 @@ def training_step(model: TracedStep, batch: int, *, precision: str = "fp32", opt
     )
 
 
-def _update(model: TracedStep, lowered: Lowered, steps: OptimizerSteps, mode: TrainingPrecision) -> list[Op]:
-    """Kernels over all parameters that have a gradient."""
+def _update(model: TracedStep, lowered: Lowered, steps: OptimizerSteps, mode: TrainingPrecision) -> Iterator[Op]:
+    """Kernels over all parameters that have a gradient, and for each of them where the optimizer is looped."""
     count = float(sum(model.parameters[index].elements for index, *_ in lowered.gradients))
     if not count:
-        return []
+        return
     work, narrow = PRECISIONS[mode.states], PRECISIONS[mode.weights]
-    kernels: list[tuple[str, float, float, float]] = []
+    before: list[_Kernel] = []
     if mode.scaled:  # check for infinities and divide by the loss scale, in place
-        kernels.append(("unscale", 2.0, narrow, narrow))
+        before.append(_Kernel("unscale", 2.0, narrow, narrow))
     if mode.master:
-        kernels.append(("cast", 0.0, narrow, work))
-    kernels += [(k.kind, k.flops, k.reads * work, k.writes * work) for k in steps.kernels]
-    if mode.master:
-        kernels.append(("cast", 0.0, work, narrow))
+        before.append(_Kernel("cast", 0.0, narrow, work))
+    after = [_Kernel("cast", 0.0, work, narrow)] if mode.master else []
+    own = [_Kernel(k.kind, k.flops, k.reads * work, k.writes * work) for k in steps.kernels]
+    together = before if steps.looped else [*before, *own, *after]
+    gradients = tuple(dict.fromkeys(tensor for _, tensor, _, _ in lowered.gradients))
+    ops = _chained("update", together, count, mode.states, waits=gradients)
+    yield from ops
+    if not steps.looped:
+        return
+    made = []
+    for index, tensor, *_ in lowered.gradients:
+        parameter = model.parameters[index]
+        kernels = [one for one, k in zip(own, steps.kernels, strict=True) if len(parameter.shape) > 1 or not k.matrices]
+        waits = (ops[-1].name,) if ops else (tensor,)
+        looped = _chained(
+            f"update.{parameter.name}", kernels, float(parameter.elements), mode.states, waits=waits, first=len(before)
+        )
+        yield from looped
+        made += [one.name for one in looped[-1:]]
+    yield from _chained("update", after, count, mode.states, waits=tuple(made), first=len(before) + len(own))
+
+
+class _Kernel(NamedTuple):
+    """A kernel of an update: FLOP and bytes [B] for each parameter; without bytes, it works on one number."""
+
+    kind: str
+    flops: float
+    read: float
+    written: float
+
+
+def _chained(
+    name: str, kernels: Sequence[_Kernel], count: float, dtype: str, *, waits: tuple[str, ...], first: int = 0
+) -> list[Op]:
+    """Kernels over so many parameters as operations, each of which reads what the one before it made."""
     ops: list[Op] = []
-    waits = tuple(dict.fromkeys(tensor for _, tensor, _, _ in lowered.gradients))
-    for index, (kind, flops, read, written) in enumerate(kernels):
-        name = f"update.{index}.{kind}"
+    for index, one in enumerate(kernels, first):
+        arrays = one.read > 0.0 or one.written > 0.0
+        size, number = (count if arrays else 1.0), float(PRECISIONS[dtype])
+        read, written = (one.read, one.written) if arrays else (number, number)
+        made = f"{name}.{index}.{one.kind}"
         ops.append(
             Op(
-                name=name,
-                kind=kind,
-                flops=flops * count,
-                nbytes_read=read * count,
-                nbytes_written=written * count,
-                dtype=mode.states,
+                name=made,
+                kind=one.kind,
+                flops=one.flops * size,
+                nbytes_read=read * size,
+                nbytes_written=written * size,
+                dtype=dtype,
                 family="optimizer",
                 inputs=waits,
-                outputs=(name,),
+                outputs=(made,),
                 holds=0.0,
-                elements=count,
+                elements=size,
             )
         )
-        waits = (name,)
+        waits = (made,)
     return ops

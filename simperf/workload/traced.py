@@ -14,7 +14,7 @@ from typing import NamedTuple
 from simperf.errors import InputError, Problem
 from simperf.workload.layer_kernels import LayerKernels
 from simperf.workload.op import Gemm
-from simperf.workload.optimizers import OptimizerSteps, optimizer_steps
+from simperf.workload.optimizers import IMPLEMENTATIONS, OptimizerSteps, implemented, optimizer_steps
 
 __all__ = ["Affine", "GradientOrder", "InputShape", "Operand", "ParameterTensor", "Storage", "TracedOp", "TracedStep"]
 
@@ -216,7 +216,9 @@ class TracedStep:
         return sum(op.flops.at(batch) for op in self.ops)
 
     def update(self, optimizer: str = "") -> OptimizerSteps:
-        """The kernels of the update: the traced optimizer's, or those of another by name."""
+        """The kernels of the update: the traced optimizer's, those of another by name, or an implementation of it."""
+        if optimizer in IMPLEMENTATIONS:
+            return implemented(self.optimizer.name, optimizer)
         if not optimizer or optimizer == self.optimizer.name:
             return self.optimizer
         return optimizer_steps(optimizer)

@@ -118,7 +118,7 @@ def test_an_option_that_was_looked_up_is_listed_wherever_a_scenario_has_it(key, 
 
 
 def test_stacks_of_kernels_that_were_looked_up_are_listed_wherever_a_scenario_has_them(variants):
-    stacks = {f"deeplearningexamples-{name}" for name in ("bert", "convnets-tf32", "ssd-tf32")}
+    stacks = {f"deeplearningexamples-{name}" for name in ("bert", "bert-fp32", "convnets-tf32", "ssd-tf32")}
     names = {one.name for one in CONSTANTS if one.key == "program.stack"}
     having = [v for each in variants.values() for v in each if key_of(v.data, "program.stack") in stacks]
     assert len(having) > 20

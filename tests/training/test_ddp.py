@@ -1,12 +1,18 @@
 """DistributedDataParallel: closed forms, bounds and identities."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from simperf.collectives import algorithms
+from simperf.engine.kernel import Kernel
 from simperf.engine.simulation import Simulation
-from simperf.execution import FrontendPart
+from simperf.errors import InputError
+from simperf.execution import FrontendPart, launch
 from simperf.execution.session import Session
+from simperf.training.data.reads import HostReads
 from simperf.training.driver import train
+from simperf.training.mini_batches import Input
 from simperf.workload import Op, make_op
 from tests.training.strategies import CATALOG, MIB, job, layers, metric, run, star
 
@@ -150,3 +156,26 @@ def test_results_that_the_process_waits_for_add_their_launches_to_a_step():
     _, free = step(accumulate=2)
     _, twice = step(accumulate=2, waits=("loss",))
     assert twice - free == pytest.approx(2 * once, rel=1e-6)
+    _, clipped = step(waits=("norm",))
+    norm = Op("norm", "norm", nbytes_read=work.nbytes, family="reduction", elements=1.0)
+    kernel = m.kernel(norm, m.simulation.device("gpu0")).time
+    assert clipped - plain == pytest.approx(kernel + fetch + once, rel=1e-6), "of all gradients, once a step"
+
+
+def test_a_copy_that_is_waited_for_is_that_of_its_own_stream():
+    m = Session(Simulation(star(1)), profile=FrontendPart(name="host", title="host", sources={}))
+    gpu = m.simulation.device("gpu0")
+
+    def program():
+        yield launch(Kernel("collective", 1.0), gpu, stream="communication")
+        yield launch(Kernel("step", 1e-3), gpu)
+        yield from HostReads(batch=True).before(m, SimpleNamespace(device=gpu))
+        return m.now
+
+    assert m.play(program()) == pytest.approx(2e-3, rel=1e-6), "both streams share the device until then"
+
+
+@pytest.mark.parametrize(("batches", "why"), [("ahead", "copied ahead"), ("device", "none is copied")])
+def test_a_copy_that_does_not_follow_the_step_before_is_not_waited_for(batches, why):
+    with pytest.raises(InputError, match=why):
+        job(layers(nbytes_input=1e3), waits=("batch", "loss"), input=Input(batches=batches))

@@ -8,7 +8,7 @@ from simperf.errors import InputError, UnknownNameError
 from simperf.workload import zoo
 from simperf.workload.mixed import TRAINING_PRECISIONS
 from simperf.workload.op import MATRIX_FAMILIES
-from simperf.workload.optimizers import OPTIMIZERS
+from simperf.workload.optimizers import OPTIMIZERS, implemented
 from simperf.workload.traced import Affine
 
 # parameters: He and others 2016, Simonyan and Zisserman 2015, Krizhevsky 2014 as PyTorch's model documentation
@@ -180,12 +180,58 @@ def test_update_is_that_of_the_optimizer():
     model = zoo.load("resnet50")
     count = model.parameter_count
     for name, steps in OPTIMIZERS.items():
+        if steps.looped:
+            continue
         update = model.at(32, optimizer=name).update
         assert len(update) == len(steps.kernels)
         assert sum(op.nbytes for op in update) == 4 * count * sum(k.reads + k.writes for k in steps.kernels)
     assert model.at(32, "fp16").update[0].kind == "unscale"
     master = model.at(32, "bf16-master").update
     assert [master[0].kind, master[-1].kind] == ["cast", "cast"]
+
+
+@pytest.mark.parametrize("name", [name for name, steps in OPTIMIZERS.items() if steps.looped])
+def test_a_looped_update_launches_its_kernels_for_each_tensor(name):
+    model, steps = zoo.load("bert-base-128"), OPTIMIZERS[name]
+    update = model.at(8, "tf32", optimizer=name).update
+    names = {model.parameters[one.parameter].name: model.parameters[one.parameter] for one in model.gradients}
+    for key, parameter in names.items():
+        own = [op for op in update if op.name.startswith(f"update.{key}.")]
+        due = [k for k in steps.kernels if len(parameter.shape) > 1 or not k.matrices]
+        assert [op.kind for op in own] == [k.kind for k in due]
+        assert all(after.inputs == before.outputs for before, after in pairwise(own)), "one after the other"
+        arrays = [(op, k) for op, k in zip(own, due, strict=True) if k.reads or k.writes]
+        assert all(op.nbytes == 4 * parameter.elements * (k.reads + k.writes) for op, k in arrays)
+        assert all(op.elements == 1 for op, k in zip(own, due, strict=True) if not (k.reads or k.writes))
+    assert len(update) == sum(
+        sum(len(one.shape) > 1 or not k.matrices for k in steps.kernels) for one in names.values()
+    )
+    model.at(8, "tf32", optimizer=name).graph()  # names are unique, and operations stand behind what they read
+
+
+def test_a_looped_update_of_half_weights_is_unscaled_and_cast_once():
+    model = zoo.load("lenet")
+    update = model.at(8, "fp16-master", optimizer="for-loop").update
+    kinds = [op.kind for op in update]
+    assert (kinds[:2], kinds[-1]) == (["unscale", "cast"], "cast")
+    assert len(kinds) == 3 + len(model.gradients) * len(OPTIMIZERS["sgd-for-loop"].kernels)
+
+
+def test_an_implementation_is_that_of_the_optimizer_that_was_traced():
+    model = zoo.load("resnet50")
+    assert model.update("for-loop") is OPTIMIZERS["momentum-decay-for-loop"]
+    assert model.update("foreach") is OPTIMIZERS["momentum-decay"]
+    assert model.update("fused") is OPTIMIZERS["momentum-decay-fused"]
+    with pytest.raises(UnknownNameError, match="bert-adam"):
+        implemented("bert-adam-for-loop", "foreach")
+
+
+def test_an_implementation_moves_the_same_bytes_but_for_what_it_fuses():
+    model = zoo.load("bert-base-128")
+    sizes = {
+        name: sum(op.nbytes for op in model.at(8, optimizer=f"momentum{name}").update) for name in ("", "-for-loop")
+    }
+    assert sizes[""] == sizes["-for-loop"]
 
 
 def test_the_batch_scales_activations_not_weights():

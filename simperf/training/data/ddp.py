@@ -17,13 +17,11 @@ from simperf.training.data.buckets import Bucket
 from simperf.training.data.exchange import COMMUNICATION, backward
 from simperf.training.data.group import CollectiveHold, Group
 from simperf.training.data.loading import load
-from simperf.training.data.reads import HostReads
+from simperf.training.data.reads import NO_READS, HostReads
 from simperf.training.replica import Replica
 from simperf.workload import Op
 
 __all__ = ["ddp"]
-
-_NONE = HostReads()
 
 
 def ddp(
@@ -37,7 +35,7 @@ def ddp(
     broadcast: bool = False,
     bucket_view: bool = True,
     loop: float = 0.0,
-    reads: HostReads = _NONE,
+    reads: HostReads = NO_READS,
 ) -> Program:
     """One rank's process.
 
@@ -85,6 +83,7 @@ def ddp(
             yield launch(CollectiveHold(work), gpu)
         for one in itertools.chain.from_iterable(copies.values()):  # grad.copy_(bucket)
             yield launch(one, gpu)
+        yield from reads.behind(m, replica)
         for kernel in replica.step.update:  # optimizer.step()
             yield launch(kernel, gpu)
         replica.mark((yield record(gpu, "step done")))

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from simperf.execution import Program, item, launch, synchronize
 from simperf.execution.session import Session
 from simperf.training.replica import Replica
-from simperf.workload import make_op
+from simperf.workload import Op, make_op
 
-__all__ = ["HostReads"]
+__all__ = ["NO_READS", "HostReads"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,12 +19,15 @@ class HostReads:
     Parameters
     ----------
     batch : bool
-        The copy of each micro-batch, which follows all that was launched before it (``x.to(gpu)``).
+        The copy of each micro-batch, which follows all that its stream was given before (``x.to(gpu)``): other
+        streams, such as that of collectives, go on.
     sums : bool
         Before the forward pass of a micro-batch: Python's ``sum`` over a tensor of one number a sample, an addition
         and its launch for each, and the sum.
     loss : bool
         The loss of each micro-batch, between its forward and its backward pass.
+    norm : bool
+        The norm of all gradients, in one kernel, before the optimizer: Python clips by it (apex's multi_tensor_l2norm).
     step : bool
         The end of every step, as one that prints the loss.
     """
@@ -32,12 +35,13 @@ class HostReads:
     batch: bool = False
     sums: bool = False
     loss: bool = False
+    norm: bool = False
     step: bool = False
 
     def before(self, m: Session, replica: Replica) -> Program:
         """What is fetched before the forward pass of a micro-batch."""
         if self.batch:
-            yield synchronize(replica.device)
+            yield synchronize(replica.device.stream())
         if not self.sums:
             return
         add = m.kernel(make_op({"op": "add", "elements": 1}), replica.device)
@@ -50,7 +54,19 @@ class HostReads:
         if self.loss:
             yield item(replica.device)
 
+    def behind(self, m: Session, replica: Replica) -> Program:
+        """What is fetched between the last backward pass of a step and the optimizer."""
+        if self.norm:
+            nbytes = replica.step.nbytes_gradients
+            norm = Op("norm of gradients", "norm", nbytes_read=nbytes, family="reduction", elements=1.0)
+            yield launch(m.kernel(norm, replica.device), replica.device)
+            yield item(replica.device)
+
     def after(self, replica: Replica) -> Program:
         """What is waited for when a step has been launched."""
         if self.step:
             yield synchronize(replica.device)
+
+
+#: a process that waits for nothing
+NO_READS = HostReads()
