@@ -168,7 +168,10 @@ def _servers() -> tuple[tuple[str, str, int, float], ...]:
 
 
 def _of_catalogue(catalog: Catalog) -> Iterator[tuple[str, str, int, float]]:
+    """Servers but those of clouds, whose networks are their own: cases print a rate, not an instance."""
     for name in catalog.names("server"):
+        if catalog.file("server", name).data.get("cloud"):
+            continue
         machine: Machine = catalog.machine(name)
         parts = Counter(machine.nodes[gpu].part.name for gpu in machine.gpus if machine.nodes[gpu].part)  # type: ignore[union-attr]
         if len(parts) != 1:

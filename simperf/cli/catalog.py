@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -20,6 +21,8 @@ Folder = Annotated[
         "--folder", metavar="FOLDER", help="A folder with parts of your own, beside the built-in ones; may be repeated."
     ),
 ]
+#: sockets of a server of which a tree shows each
+_MOST_SOCKETS = 8
 Format = Annotated[Literal["table", "json", "csv"], typer.Option("--format", help="How to write the result.")]
 
 
@@ -98,15 +101,18 @@ def _readable_link(row: dict[str, Any]) -> dict[str, Any]:
     there, back = (format_quantity(row[key], "s", digits=3) for key in ("latency_a_to_b", "latency_b_to_a"))
     return {
         "link": f"{row['a']} - {row['b']}",
-        "part": row["part"],
-        "count": row["count"],
+        "pairs": row["pairs"],
+        "part": f"{row['count']} x {row['part']}" if row["count"] > 1 else row["part"],
         "bandwidth": format_quantity(row["bandwidth"], "B/s"),
         "latency": there if there == back else f"{there}, back {back}",
     }
 
 
 def _show_machine(catalog: Catalog, kind: str, name: str, output: str) -> None:
-    from simperf.hardware.view import link_rows, machine_document, node_rows
+    from textwrap import wrap
+
+    from simperf.hardware.view import grouped_links, link_rows, machine_document, node_rows
+    from simperf.report.terminal import columns
 
     machine = catalog.machine(name)
     spec = catalog.file(kind, name).data
@@ -120,37 +126,51 @@ def _show_machine(catalog: Catalog, kind: str, name: str, output: str) -> None:
         typer.echo(rows_text(link_rows(machine), output, units=units))
         return
     typer.echo(f"{kind} {name}: {spec.get('title', '')}")
-    for line in _facts(machine, spec):
-        typer.echo(f"  {line}")
+    for fact in _facts(machine, kind, spec):
+        typer.echo("\n".join(wrap(fact, columns(), initial_indent="  ", subsequent_indent="    ")))
     _write(node_rows(machine), output, title="nodes" if kind == "server" else "nodes of each server")
-    _write([_readable_link(row) for row in link_rows(machine)], output, title="links (bandwidth a direction)")
+    links = [_readable_link(row) for row in grouped_links(link_rows(machine))]
+    _write(links, output, title="links (bandwidth a direction)")
     _tree(machine)
 
 
-def _facts(machine: Machine, spec: dict[str, Any]) -> list[str]:
-    price = spec.get("price", {})
-    facts = [f"{key.replace('_', ' ')}: {value}" for key, value in spec.get("fabric", {}).items()]
-    if price:
-        where = ", ".join(text for text in (price.get("region", ""), price["date"]) if text)
-        facts.append(f"price: {price.get('on_demand', 'unknown')} on demand ({where}; {price['source']})")
-        facts += [f"price: {price['capacity_block']} as a capacity block"] if "capacity_block" in price else []
-    elif machine.price is not None:
-        facts.append(f"price: {machine.price:.2f} USD/h on demand for {len(machine.servers)} servers")
+def _facts(machine: Machine, kind: str, spec: dict[str, Any]) -> list[str]:
+    from simperf.hardware.view import price_facts
+
+    facts = [f"cloud: {spec['cloud']}"] if spec.get("cloud") else []
+    facts += [f"{key.replace('_', ' ')}: {value}" for key, value in spec.get("fabric", {}).items()]
+    prices = price_facts(spec.get("price", {}))
+    if kind == "server" and not prices:
+        prices = ["price: none, as the catalogue has no dated source of one"]
+    elif machine.price is not None and kind == "cluster":
+        prices = [f"price: {machine.price:.2f} USD/h on demand for {len(machine.servers)} servers"]
     source = spec.get("source", {}).get("default", "")
-    return [*facts, f"source: {source}"] if source else facts
+    return [*facts, *prices, *([f"source: {source}"] if source else [])]
 
 
 def _tree(machine: Machine) -> None:
+    """The first server as a tree; sockets with the same below them as an earlier one are counted, if there are many."""
     from rich.tree import Tree
 
     from simperf.hardware.view import tree_rows
     from simperf.report.terminal import to_text
 
-    tree = Tree(machine.servers[0].blueprint.name)
-    at = {"": tree}
+    tree, at = Tree(machine.servers[0].blueprint.name), {"": ""}
+    below: dict[str, list[tuple[str, str, str]]] = {}
     for parent, node, label in tree_rows(machine):
-        at[node] = at[parent].add(label)
-    typer.echo(to_text(tree))
+        at[node] = at[parent] or node
+        below.setdefault(at[node], []).append((parent, node, label))
+    shapes: dict[tuple[str, ...], int] = {}
+    for rows in below.values():
+        shape = tuple(re.sub(r"^(\D+)\d+:", r"\1:", label) for _, _, label in rows)
+        shapes[shape] = shapes.get(shape, 0) + 1
+        if len(below) > _MOST_SOCKETS and shapes[shape] > 1:
+            continue
+        branches = {rows[0][0]: tree}
+        for parent, node, label in rows:
+            branches[node] = branches[parent].add(label)
+    more = sum(count - 1 for count in shapes.values()) if len(below) > _MOST_SOCKETS else 0
+    typer.echo(to_text(tree) + (f"\n({more} more that are wired in the same way)" if more else ""))
 
 
 def _write(rows: list[dict[str, Any]], output: str, *, title: str = "") -> None:

@@ -165,8 +165,9 @@ def memory_traffic(name: str, nbytes: float, ranks: int) -> float:
 
 
 def _rules(generation: str, tables: Collection[str]) -> str:
-    """The generation whose rules hold for another."""
+    """The generation whose rules hold for another; NCCL asks for a compute capability of 10.0 or more."""
     order = ("", "hopper", "blackwell")
+    generation = "blackwell" if generation == "blackwell-rtx" else generation
     own = order.index(generation) if generation in order else 0
     return next(one for one in reversed(order[: own + 1]) if one in tables)
 

@@ -45,6 +45,7 @@ _ROWS = {
     "ada": "ampere",
     "hopper": "hopper",
     "blackwell": "blackwell",
+    "blackwell-rtx": "blackwell",
 }
 
 

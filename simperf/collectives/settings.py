@@ -41,7 +41,10 @@ TIMINGS = ("graph", "loop", "torch", "profiler")
 HOSTED = ("torch", "profiler")
 
 #: architectures of GPUs that NCCL runs on
-ARCHITECTURES = ("kepler", "maxwell", "pascal", "volta", "turing", "ampere", "ada", "hopper", "blackwell")
+ARCHITECTURES = (
+    *("kepler", "maxwell", "pascal", "volta", "turing"),
+    *("ampere", "ada", "hopper", "blackwell", "blackwell-rtx"),
+)
 
 #: versions that the constants and the rules below are of: the code of 2.28, measured tables of 2.3 to 2.29
 FIRST, LAST = (2, 0), (2, 29)

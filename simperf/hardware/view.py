@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -11,7 +11,19 @@ from simperf.hardware.part import Part
 from simperf.hardware.processors import CpuPart, MemoryPart
 from simperf.units import format_quantity
 
-__all__ = ["link_rows", "machine_document", "node_rows", "part_rows", "part_words", "tree_rows"]
+__all__ = [
+    "grouped_links",
+    "link_rows",
+    "machine_document",
+    "node_rows",
+    "part_rows",
+    "part_words",
+    "price_facts",
+    "tree_rows",
+]
+
+#: connections that one row stands for, at least
+_GROUP = 3
 
 
 def part_rows(part: Part) -> list[dict[str, Any]]:
@@ -59,16 +71,17 @@ def _text(value: float, unit: str) -> str:
 
 def node_rows(machine: Machine) -> list[dict[str, Any]]:
     """Nodes of the first server of each kind and of the fabric, equal ones on one row."""
-    rows: dict[tuple[str, str, str], list[str]] = {}
-    for plan in dict.fromkeys(slot.blueprint for slot in machine.servers):
-        for node in plan.nodes.values():
-            rows.setdefault((plan.name, node.kind, node.part.name if node.part else ""), []).append(node.id)
+    rows: dict[tuple[str, str, str, str], list[str]] = {}
+    places = {plan.name: plan.nodes for plan in dict.fromkeys(slot.blueprint for slot in machine.servers)}
     if machine.fabric is not None:
-        for node in machine.fabric.nodes.values():
-            rows.setdefault(("fabric", node.kind, node.part.name if node.part else ""), []).append(node.id)
+        places["fabric"] = machine.fabric.nodes
+    for where, nodes in places.items():
+        for node in nodes.values():
+            key = where, node.kind, node.part.name if node.part else "", _stem(node.id)
+            rows.setdefault(key, []).append(node.id)
     return [
         {"nodes": _span(ids), "count": len(ids), "kind": kind, "part": part, "in": where}
-        for (where, kind, part), ids in rows.items()
+        for (where, kind, part, _), ids in rows.items()
     ]
 
 
@@ -94,6 +107,69 @@ def link_rows(machine: Machine) -> list[dict[str, Any]]:
             _link(edge.src, edge.dst, edge.part, edge.count, edge.bandwidth, edge.latency, edge.latency) for edge in ups
         ]
     return rows
+
+
+def grouped_links(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Connections of `link_rows`, equal ones that follow one another on one row, whose ends are ranges.
+
+    Either side counts up by one, or one of them stays. Each row has the number of its connections as ``pairs``.
+    """
+    runs: list[list[Mapping[str, Any]]] = []
+    first = 0  # step of the first side in the last run
+    for row in rows:
+        step = _step(runs[-1][-1], row) if runs else None
+        if step is not None and (len(runs[-1]) == 1 or step[0] == first):
+            runs[-1].append(row)
+            first = step[0]
+        else:
+            runs.append([row])
+    found: list[dict[str, Any]] = []
+    for run in runs:
+        if len(run) < _GROUP:
+            found += [{**row, "pairs": 1} for row in run]
+        else:
+            ends = {side: _range(list(dict.fromkeys(row[side] for row in run))) for side in "ab"}
+            found.append({**run[0], **ends, "pairs": len(run)})
+    return found
+
+
+def _step(row: Mapping[str, Any], following: Mapping[str, Any]) -> tuple[int, int] | None:
+    """By how much both ends of a connection count up to the next one, which is equal else; None if that is no range."""
+    steps = []
+    for key, value in row.items():
+        if key not in ("a", "b"):
+            if value != following[key]:
+                return None
+            continue
+        stem, number = _stem(value), value[len(_stem(value)) :]
+        other = following[key][len(stem) :]
+        if _stem(following[key]) != stem or bool(number) != bool(other):
+            return None
+        steps.append(int(other or 0) - int(number or 0))
+    step = (steps[0], steps[1])
+    return step if step in ((1, 1), (1, 0), (0, 1)) else None
+
+
+def _range(names: Sequence[str]) -> str:
+    """Names that differ in their number, as a server's file writes them: ``gpu{0..7}``."""
+    stem = _stem(names[0])
+    return names[0] if len(names) == 1 else f"{stem}{{{names[0][len(stem) :]}..{names[-1][len(stem) :]}}}"
+
+
+def _stem(name: str) -> str:
+    """The name of a node without its number."""
+    return name.rstrip("0123456789")
+
+
+def price_facts(quoted: Mapping[str, Any]) -> list[str]:
+    """What an hour of an instance costs: a line a kind of price, with its date and who asked it."""
+    facts = []
+    for kind in ("on_demand", "capacity_block"):
+        if quoted.get(kind) is not None:
+            asked = (quoted.get(f"{kind}_{key}") or quoted.get(key) for key in ("region", "date", "source"))
+            told = ", ".join(str(value) for value in asked if value)
+            facts.append(f"price: {quoted[kind]} {kind.replace('_', ' ')} ({told})")
+    return facts
 
 
 def _link(a: str, b: str, part: str, count: int, bandwidth: float, there: float, back: float) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from simperf.hardware.quantity import Bandwidth, Latency, Length, Overhead, Price
 from simperf.hardware.schema import StackChoice, TomlTable
@@ -28,6 +28,17 @@ _MOST = 100_000
 Count = Annotated[int, Field(strict=True, ge=1, le=1_000_000)]
 Cores = Annotated[float, Field(gt=0.0, le=1e6)]
 Times = Annotated[float, Field(ge=1.0, le=1000.0)]
+_DATE = re.compile(r"20\d\d(-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?)?")
+
+
+def _dated(text: str) -> str:
+    if not _DATE.fullmatch(text):
+        raise ValueError(f'{text!r} is no date: write it as "2026-01-31" or "2026-01"')
+    return text
+
+
+#: year, month and day, or the first of them
+Date = Annotated[str, AfterValidator(_dated)]
 
 
 class NodeSpec(TomlTable):
@@ -86,13 +97,23 @@ class LinkSpec(TomlTable):
 
 
 class PriceSpec(TomlTable):
-    """What an hour costs, when and where."""
+    """What an hour costs, when and where; a capacity block may have been asked for at another time than the rest."""
 
     on_demand: Price | None = None
     capacity_block: Price | None = None
-    date: str
+    date: Date
     region: str = ""
     source: str
+    capacity_block_date: Date | None = None
+    capacity_block_source: str = ""
+
+    @model_validator(mode="after")
+    def _a_price(self) -> PriceSpec:
+        if self.on_demand is None and self.capacity_block is None:
+            raise ValueError('a price is on_demand = "... USD/h" or capacity_block = "... USD/h"')
+        if self.capacity_block is None and (self.capacity_block_date or self.capacity_block_source):
+            raise ValueError("capacity_block_date and capacity_block_source belong to a capacity_block")
+        return self
 
 
 class ServerSpec(TomlTable):
@@ -100,6 +121,7 @@ class ServerSpec(TomlTable):
 
     kind: Literal["server"] = "server"
     title: str = ""
+    cloud: str = ""
     peer_access: bool = True
     gpu_direct: bool = True
     node: list[NodeSpec]

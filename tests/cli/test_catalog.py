@@ -84,3 +84,33 @@ def test_topo_prints_the_matrix_and_draws(tmp_path):
     assert data["connections"][0][3] == "NV2"
     assert run("topo", "dgx-1v", "--format", "csv").splitlines()[1].startswith("gpu0,X,NV1")
     assert "more devices" in run("topo", "dgx-h100-x128")
+
+
+def test_a_rack_is_shown_in_few_rows_of_80_columns():
+    text = run("catalog", "show", "gb200-nvl72")
+    assert "gpu{0..71} - nvswitch0" in text
+    assert "gpu{0..71} - cpu{0..35}" in text
+    assert "(34 more that are wired in the same way)" in text
+    assert "price: none, as the catalogue has no dated source of one" in " ".join(text.split())
+    lines = text.splitlines()[1:]  # the title is as long as its file has it
+    assert len(lines) < 60
+    assert max(map(len, lines)) <= 80
+
+
+def test_each_kind_of_price_has_its_own_date():
+    text = " ".join(run("catalog", "show", "p5-48xlarge").split())
+    assert "cloud: AWS" in text
+    assert "price: 55.04 USD/h on demand (us-east-1, 2026-11-09" in text
+    assert "price: 39.33 USD/h capacity block (us-east-1, 2024-12" in text
+
+
+@pytest.mark.parametrize("kind", ["server", "cluster", "gpu"])
+def test_lists_fit_into_80_columns(kind):
+    assert max(map(len, run("catalog", "list", kind).splitlines())) <= 80
+
+
+def test_connections_of_a_mesh_are_ranges_where_they_count_up():
+    text = run("catalog", "show", "mi355x-8gpu")
+    assert "gpu0 - gpu{1..7}" in text
+    assert "gpu5 - gpu6" in text
+    assert "gpu{0..7} - plx{0..7}" in text

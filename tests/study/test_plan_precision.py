@@ -29,7 +29,11 @@ def assumed():
 
 def test_products_of_fp32_tensors_are_in_tf32_from_ampere_on_and_of_no_other_maker():
     found = {name: precision_of("auto", CATALOG.gpu(name)) for name in CATALOG.names("gpu")}
-    new = {name for name in found if CATALOG.gpu(name).architecture in ("ampere", "ada", "hopper", "blackwell")}
+    new = {
+        name
+        for name in found
+        if CATALOG.gpu(name).architecture in ("ampere", "ada", "hopper", "blackwell", "blackwell-rtx")
+    }
     assert {name for name, precision in found.items() if precision == "tf32"} == new
     assert all("tf32" in CATALOG.gpu(name).peak for name in new)
     assert found["mi300x"] == found["v100-sxm2-32gb"] == "fp32"

@@ -1,8 +1,8 @@
-"""The stored table of large models: ``python -m tests.truth.large_store [FAMILY...] [--limit SECONDS]``.
+"""The stored table of large models: ``python -m tests.truth.large_store [FAMILY...] [--limit SECONDS] [--missing]``.
 
 Plays every published case (data: SIMPERF_TRUTH), or those of some families, and puts their rows into
-simperf/accuracy/data/large_rows.csv in place of what it had of them. All families take hours. A case that takes longer
-than the limit is a row that says so.
+simperf/accuracy/data/large_rows.csv in place of what it had of them. All families take hours; with ``--missing`` only
+cases that the table does not have are played. A case that takes longer than the limit is a row that says so.
 """
 
 import argparse
@@ -52,9 +52,10 @@ def limited_time(case, *, limit):
         return case_time(case, force=True)
 
 
-def played_rows(folder, families, *, time, memory=counted_memory, played):
-    """Rows of all cases of some families, family by family."""
-    cases, _ = read_large_cases(folder, families)
+def played_rows(folder, families, *, time, memory=counted_memory, played, stored=()):
+    """Rows of all cases of some families that are not among the stored ones, family by family."""
+    there = {(row.family, row.case, row.digest) for row in stored}
+    cases = [one for one in read_large_cases(folder, families)[0] if (one.family, one.name, one.digest) not in there]
     for family in dict.fromkeys(one.family for one in cases):
         own = [one for one in cases if one.family == family]
         by_name, grades = {one.name: one for one in own}, []
@@ -65,17 +66,25 @@ def played_rows(folder, families, *, time, memory=counted_memory, played):
         yield from (stored_row(one, one.case, played) for one in schedule_ratios(grades))
 
 
+def _family(row):
+    return row.family
+
+
 def main(arguments=None):
     """Play, and write after each family."""
     parser = argparse.ArgumentParser(prog="python -m tests.truth.large_store", description=__doc__)
     parser.add_argument("families", nargs="*", help="names of files without .json; all by default")
     parser.add_argument("--limit", type=int, default=60, help="seconds of the processor for a case [%(default)s]")
+    parser.add_argument("--missing", action="store_true", help="play cases that the table does not have")
     given = parser.parse_args(arguments)
     folder, played = truth_folder() / "llm", f"{simperf.__version__} {date.today()}"
     for family in given.families or sorted(path.stem for path in folder.glob("*.json")):
-        new = list(played_rows(folder, (family,), time=partial(limited_time, limit=given.limit), played=played))
-        kept = [one for one in (read_stored(PATH) if PATH.is_file() else ()) if one.family != family]
-        rows = sorted([*kept, *new], key=lambda one: one.family)
+        stored = read_stored(PATH) if PATH.is_file() else ()
+        kept = stored if given.missing else [one for one in stored if one.family != family]
+        limit = partial(limited_time, limit=given.limit)
+        new = list(played_rows(folder, (family,), time=limit, played=played, stored=kept))
+        there = {one.case for one in new}
+        rows = sorted([*(one for one in kept if one.family != family or one.case not in there), *new], key=_family)
         write_bytes(PATH, stored_text(rows).encode())
         print(f"{family}: {len(new)} rows", file=sys.stderr, flush=True)
     return 0

@@ -77,7 +77,8 @@ def read_prices(table: RequestTable, instances: Sequence[str], catalog: Catalog,
 def _of_catalog(catalog: Catalog, instance: str, kind: str) -> tuple[float | None, str]:
     quoted = catalog.file("server", instance).data.get("price") or {}
     price = quoted.get(kind)
-    said = ", ".join(str(quoted[key]) for key in ("source", "region", "date") if quoted.get(key))
+    asked = {key: quoted.get(f"{kind}_{key}") or quoted.get(key) for key in ("source", "region", "date")}
+    said = ", ".join(str(value) for value in asked.values() if value)
     return (None if price is None else parse(price, "USD/h")), said
 
 
