@@ -167,7 +167,9 @@ def case_memory(case: LargeCase) -> tuple[StageMemory, ...]:
 
 
 def utilisation(case: LargeCase, time: float) -> float:
-    """The larger of a step's model FLOP and hardware FLOP utilisation, as a run tells them [1]; 0 of unknown peaks.
+    """The larger of a step's model FLOP and hardware FLOP utilisation, [1]; 0 of unknown peaks and narrow products.
+
+    Where products are of fewer bits than the peak of which a run tells them, they have no bound.
 
     Parameters
     ----------
@@ -179,7 +181,11 @@ def utilisation(case: LargeCase, time: float) -> float:
     peak = float(case.machine.gpu.peak.get(training_precision(model.precision).matrix, 0.0))
     flops = tuning_flops(model.model, model.adapters, model.documents)
     again = again_flops(model.model, strategy.recompute, model.adapters, model.documents)
-    return (flops + again) * job.batch / case.gpus / time / peak if peak else 0.0
+    return (
+        (flops + again) * job.batch / case.gpus / time / peak
+        if peak and model.kernels.products == "as-weights"
+        else 0.0
+    )
 
 
 def _job(case: LargeCase) -> tuple[Job, Dimensions, ModelParallel]:

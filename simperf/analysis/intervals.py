@@ -37,7 +37,7 @@ def intervals_of(
 ) -> RunIntervals:
     """The intervals of a run, from figures of runs like it; a published case has no part in its own.
 
-    No efficiency and no utilisation reaches above 1, nor do times and rates beyond where it is 1.
+    No efficiency and no utilisation of the peak of its precision reaches above 1, nor do times and rates beyond.
 
     Parameters
     ----------
@@ -60,11 +60,17 @@ def intervals_of(
     """
     asked = asked_by(program, parameters, gpus=gpus, changed=changed)
     difficulty = _difficulty(asked, parameters, numbers) if asked.question else 0.0
-    return intervals_by(asked, numbers, difficulty=difficulty, case=case)
+    bounded = parameters.get("product_precision", "as-weights") == "as-weights"  # told of the peak of 16 bits
+    return intervals_by(asked, numbers, difficulty=difficulty, bounded=bounded, case=case)
 
 
 def intervals_by(
-    asked: RunQuestion, numbers: Mapping[str, tuple[float, str]], *, difficulty: float = 0.0, case: str = ""
+    asked: RunQuestion,
+    numbers: Mapping[str, tuple[float, str]],
+    *,
+    difficulty: float = 0.0,
+    bounded: bool = True,
+    case: str = "",
 ) -> RunIntervals:
     """The intervals of numbers that answer a question, from its published figures; none beyond the hardest of these.
 
@@ -75,6 +81,8 @@ def intervals_by(
         Each with its SI unit.
     difficulty : float
         Of the prediction (`simperf.analysis.left_out`) [1].
+    bounded : bool
+        Whether efficiencies and utilisations are of what can be reached.
     case : str
         A published case that has no part in them.
 
@@ -94,7 +102,8 @@ def intervals_by(
         return RunIntervals({}, {}, "too few figures are published of runs like it")
     if why_not := found.beyond(difficulty, gpus=asked.gpus):
         return RunIntervals({}, {}, why_not)
-    shares = [value for name in asked.metrics if name in numbers for value, unit in (numbers[name],) if unit == "1"]
+    told = [numbers[name] for name in asked.metrics if name in numbers]
+    shares = [value for value, unit in told if unit == "1" and bounded]
     slow = found.factors(difficulty, used=max(shares, default=0.0))
     ends = {}
     for name in asked.metrics:

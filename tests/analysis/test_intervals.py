@@ -5,9 +5,9 @@ import math
 import pytest
 
 from simperf.analysis.chance import distinguishable
-from simperf.analysis.intervals import FIGURES, intervals_of
+from simperf.analysis.intervals import FIGURES, intervals_by, intervals_of
 from simperf.analysis.left_out import spread_of_errors
-from simperf.analysis.questions import COLLECTIVES, KERNELS, LARGE, ONE_GPU, PLANS, SCALING, asked_by
+from simperf.analysis.questions import COLLECTIVES, KERNELS, LARGE, ONE_GPU, PLANS, SCALING, RunQuestion, asked_by
 from simperf.analysis.ranking import rank_results
 from simperf.report.phrases import interval_words
 from simperf.results import Metric, Result
@@ -134,3 +134,11 @@ def test_what_figures_are_missed_by_makes_no_tie_of_two_runs():
     ]
     assert rank_results(results).best == (0,)
     assert distinguishable(*results) is None
+
+
+def test_a_utilisation_bounds_products_of_16_bits_alone():
+    model = "model FLOP utilisation"
+    told = {"time per step": (1.0, "s"), model: (1.1, "1")}
+    asked = RunQuestion(LARGE, metrics=("time per step", model))
+    assert intervals_by(asked, told).ends["time per step"][0] == 1.0
+    assert intervals_by(asked, told, bounded=False).ends["time per step"][0] < 0.9

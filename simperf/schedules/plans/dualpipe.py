@@ -70,8 +70,8 @@ def dualpipe(stages: int, microbatches: int) -> Schedule:
         problems.append(Problem(message, key="stages", value=str(stages), expected=expected))
     if microbatches % 2 or microbatches < 2 * stages:
         message = "an even number of micro-batches is expected, two for each stage or more"
-        near = max(2 * stages, microbatches + 1)
-        problems.append(Problem(message, key="microbatches", value=str(microbatches), expected=str(near)))
+        expected = str(max(2 * stages, microbatches + 1))
+        problems.append(Problem(message, key="microbatches", value=str(microbatches), expected=expected))
     if problems:
         raise InputError(problems)
     half, middle = microbatches // 2, stages // 2
