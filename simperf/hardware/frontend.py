@@ -29,7 +29,7 @@ class FrontendPart(Part):
         Share of `launch` that is left when no Python runs per operation.
     layer_call : float
         Frontend time of one call of a layer (``nn.Module.__call__``, ``Block.__call__``) beside its operations, where
-        they are launched one by one from Python [s].
+        they are launched one by one from Python [s]; steps of training are kernels without layers, and do not have it.
     compiled : float or None
         Frontend time to launch one kernel of a compiled module [s]; None takes `scripted` of `launch`.
     compiled_call : float
