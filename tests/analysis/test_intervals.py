@@ -141,4 +141,4 @@ def test_a_utilisation_bounds_products_of_16_bits_alone():
     told = {"time per step": (1.0, "s"), model: (1.1, "1")}
     asked = RunQuestion(LARGE, metrics=("time per step", model))
     assert intervals_by(asked, told).ends["time per step"][0] == 1.0
-    assert intervals_by(asked, told, bounded=False).ends["time per step"][0] < 0.9
+    assert intervals_by(asked, told, bounded=False).ends["time per step"][0] < 0.95
