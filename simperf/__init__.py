@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from simperf.study.planning import plan
     from simperf.study.sweep import sweep
     from simperf.study.uncertainty import predict
+    from simperf.study.what_if import what_if
     from simperf.train import train
     from simperf.training.failures.options import Failures, FailureTimes, Repair, Saving
     from simperf.training.failures.recovery import Recovery
@@ -157,6 +158,7 @@ _PUBLIC = {
     "train": "train",
     "wait": "execution",
     "wait_stream": "execution",
+    "what_if": "study.what_if",
 }
 
 #: the public name that is a package
@@ -239,6 +241,7 @@ __all__ = [
     "train",
     "wait",
     "wait_stream",
+    "what_if",
 ]
 
 

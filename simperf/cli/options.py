@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -18,8 +18,10 @@ __all__ = [
     "Set",
     "Trace",
     "TraceRanks",
+    "WhatIfOption",
     "forced",
     "refuse_alone",
+    "refuse_beside",
     "renamed",
     "typed_options",
 ]
@@ -79,6 +81,14 @@ Samples = Annotated[
         help="Draws of the calibration's constants, for intervals of 90 %.",
     ),
 ]
+WhatIfOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--what-if",
+        metavar="CHANGES",
+        help="Each change alone and all together: network=2x,host1=0.8x,precision=fp8,batch=0.5x,domain=72.",
+    ),
+]
 
 
 def typed_options(context: typer.Context) -> list[str]:
@@ -122,6 +132,26 @@ def refuse_alone(context: typer.Context, partners: Mapping[str, str]) -> None:
         raise InputError(
             [Problem("has no effect alone", file=flags[key], expected=f"{flags[partners[key]]} too") for key in wrong]
         )
+
+
+def refuse_beside(context: typer.Context, option: str, others: Sequence[str]) -> None:
+    """Refuse options that were typed beside one that they have no effect with.
+
+    Raises
+    ------
+    InputError
+        Each of them.
+    """
+    typed = typed_options(context)
+    if wrong := [key for key in others if key in typed]:
+        from simperf.errors import InputError, Problem
+
+        flags = {one.name: max(one.opts, key=len) for one in context.command.params}
+        message, expected = (
+            f"has no effect with {flags[option]}",
+            f"one of both: {flags[option]} prints a table of its own",
+        )
+        raise InputError([Problem(message, file=flags[key], expected=expected) for key in wrong])
 
 
 def forced(changes: list[str] | None, force: bool) -> list[str]:

@@ -19,8 +19,10 @@ from simperf.cli.options import (
     Set,
     Trace,
     TraceRanks,
+    WhatIfOption,
     forced,
     refuse_alone,
+    refuse_beside,
 )
 
 if TYPE_CHECKING:
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
     from simperf.scenario import Scenario
 
 __all__ = ["run"]
+
+#: options that have no effect on a what-if question
+_NOT_ASKED = ("samples", "engine", "trace", "trace_ranks", "plot", "kind", "save", "report", "live", "pace")
 
 
 def run(
@@ -54,6 +59,7 @@ def run(
     live: Annotated[bool, typer.Option("--live", help="Show the simulated machine at work, in this terminal.")] = False,
     pace: Annotated[str, typer.Option("--pace", metavar="TIME", help="How long --live takes.")] = "10 s",
     seed: Seed = None,
+    questions: WhatIfOption = None,
 ) -> int:
     """Run one scenario: its time, where it goes, what limits it, and whether it is what the file expects."""
     from simperf.cli.outputs import read_ranks, verify_outputs, write_outputs
@@ -64,12 +70,20 @@ def run(
     from simperf.scenario.load import pick_variant
 
     refuse_alone(context, {"engine": "samples", "pace": "live", "trace_ranks": "trace"})
+    if questions:
+        refuse_beside(context, "questions", _NOT_ASKED)
     verify_outputs(trace=trace, plot=plot, save=save, kind=kind, report=report)
     seconds, ranks = _pace(pace), read_ranks(trace_ranks)
     note_code(file, changes or ())
     scenario = load_scenario(file, forced(changes, force), seed=seed)
     if variant:
         scenario = pick_variant(scenario, variant, option="--variant")
+    if questions:
+        from simperf.report.what_if import what_if_output
+        from simperf.study.what_if import what_if
+
+        typer.echo(what_if_output(what_if(scenario, questions, play=play), output))
+        return 0
     try:
         result = _predict(scenario, samples, engine) if samples else play(scenario)
     except SimperfError as error:

@@ -1,0 +1,136 @@
+"""What-if questions: contributions of runs that add up, with the critical path of each."""
+
+import pytest
+
+import simperf
+from simperf.errors import InputError
+from simperf.scenario.load import change_scenario
+from simperf.study.virtual import speed_up
+from simperf.study.what_if import what_if
+
+JOB = {
+    "scenario": {"title": "a job", "answer": {"metric": "time per step"}},
+    "machine": {
+        "kind": "cluster",
+        "server": "dgx-b200",
+        "count": 2,
+        "fabric": {"type": "rail", "link": "infiniband-ndr", "switch": "infiniband-ndr-switch"},
+    },
+    "frontend": {"use": "pytorch"},
+    "model": {"layers": 4, "hidden": 2048, "heads": 16, "ffn": 5632, "vocabulary": 32000, "sequence": 1024},
+    "layout": {"dp": 16, "sharding": "zero-1"},
+    "program": {
+        "use": "train",
+        "strategy": "model-parallel",
+        "stack": "megatron-core",
+        "precision": "bf16-master",
+        "batch": 32,
+        "steps": 1,
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def job():
+    return simperf.make_scenario(JOB)
+
+
+@pytest.fixture(scope="module")
+def found(job):
+    return what_if(job, ["network=2x,host1=0.5x", "batch=0.5x"])
+
+
+def test_contributions_and_interaction_add_up_to_the_total(found):
+    assert [one.name for one in found.alone] == ["network=2x", "host1=0.5x", "batch=0.5x"]
+    total = sum(one.change for one in found.alone) + found.interaction
+    assert total == pytest.approx(found.together.value - found.base.value, abs=1e-15)
+    assert found.alone[0].change < 0 < found.alone[1].change
+    assert found.alone[2].change < 0
+
+
+def test_each_number_is_that_of_a_run(job, found):
+    def step(scenario):
+        return simperf.run(scenario).metrics["time per step"].value
+
+    assert found.base.value == step(job)
+    assert found.alone[0].value == step(speed_up(job, {"infiniband-ndr": 2.0}))
+    slow = change_scenario(job, {"program.speeds": [1.0] * 8 + [0.5] * 8})
+    assert found.alone[1].value == step(slow)
+    halved = change_scenario(job, {"program.batch": 16})
+    assert found.alone[2].value == step(halved)
+    both = change_scenario(job, {"program.speeds": [1.0] * 8 + [0.5] * 8, "program.batch": 16})
+    assert found.together.value == step(speed_up(both, {"infiniband-ndr": 2.0}))
+
+
+def test_the_critical_path_of_each_run_adds_up_to_its_time(found):
+    for one in found.runs:
+        assert sum(one.path.values()) == pytest.approx(one.time, rel=1e-9)
+    assert "exposed data" in found.base.path
+    assert "exposed data -" in found.reason(found.alone[0])
+    assert "compute +" in found.reason(found.alone[1])
+
+
+def test_one_change_is_all_of_them(job):
+    found = what_if(job, "precision=fp8")
+    assert found.together == found.alone[0]
+    assert found.interaction == 0.0
+    assert len(found.runs) == 2
+    same = change_scenario(job, {"program.product_precision": "fp8-current"})
+    assert found.together.value == simperf.run(same).metrics["time per step"].value
+
+
+def test_a_wider_domain_of_nvlink(job):
+    found = what_if(job, "domain=72")
+    assert "server gb200-nvl72, GPU " in found.reason(found.alone[0])
+    assert found.alone[0].path.get("exposed data", 0.0) < found.base.path["exposed data"]
+
+
+def test_keys_and_resources(job):
+    found = what_if(job, ["speed.nvlink5=4x", "program.recompute=full"])
+    assert found.alone[0].change <= 0 < found.alone[1].change
+
+
+def test_two_slow_hosts(job):
+    found = what_if(job, "host0=0.5x,host1=0.5x")
+    assert found.interaction < 0, "the second slow server costs little more"
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ("", "0 changes"),
+        ("network", "such as network=2x"),
+        ("network=2", "such as 2x or 0.8x"),
+        ("network=1x", "changes nothing"),
+        ("network=0x", "above 0"),
+        ("netwrk=2x", "did you mean 'network'?"),
+        ("network=2x,network=3x", "stands here twice"),
+        ("network=2x,speed.infiniband-ndr=3x", "is changed by network=2x, too"),
+        ("host2=0.5x", "host0 to host1"),
+        ("domain=8", "changes nothing"),
+        ("domain=9", "no server of the catalogue"),
+        ("precision=fp3", "no such precision"),
+        ("precision=bf16", "changes nothing"),
+        ("batch=0.3x", "whole number"),
+        ("batch=32", "another whole number"),
+        ("batch=8", "with batch=8"),
+        ("speed.nothing=2x", "no such resource"),
+        ("program.nothing=2", "with program.nothing=2"),
+    ],
+)
+def test_what_is_wrong_is_told(job, changes, told):
+    with pytest.raises(InputError) as caught:
+        what_if(job, changes)
+    assert told in str(caught.value)
+
+
+def test_a_machine_without_a_network():
+    with pytest.raises(InputError, match="no network between servers"):
+        what_if("d2l/sync-160mb", "network=2x")
+
+
+def test_a_job_that_has_no_batch_or_devices_of_different_speed():
+    with pytest.raises(InputError, match="no batch"):
+        what_if("d2l/sync-160mb", "batch=2x")
+    with pytest.raises(InputError, match="different speed"):
+        what_if("d2l/sync-160mb", "host0=0.5x")
