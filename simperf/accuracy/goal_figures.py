@@ -1,4 +1,4 @@
-"""Figures that goals of accuracy are set for: of steps, scaling, intervals and recorded clusters, each by its name."""
+"""Figures of goals of accuracy by name: of steps, scaling, intervals, recorded clusters and large models."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import median
 
 from simperf.accuracy.coverage import Label, grade_intervals, pooled
+from simperf.accuracy.large_goals import family_errors
 from simperf.accuracy.leave_out.step_grades import grade, graded, order_of, ratios
 from simperf.accuracy.overview import QuestionSummary
 from simperf.accuracy.questions import SCALING
@@ -46,7 +47,7 @@ def goal_figures(summaries: Sequence[QuestionSummary], folder: str | os.PathLike
         found |= step_figures(folder)
     found |= scaling_figures(summaries)
     found |= loss_figures(list(scaling_points()))
-    found |= interval_figures()
+    found |= interval_figures() | family_errors()
     return found | recording_figures(points for _, points in boxed_clusters(priority="ordinary"))
 
 

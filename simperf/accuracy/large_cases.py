@@ -20,6 +20,7 @@ from simperf.accuracy.large_hardware import LargeMachine, large_machine
 from simperf.accuracy.large_layouts import LargeLayout, large_layout
 from simperf.accuracy.large_memory import MeasuredMemory, measured_memory
 from simperf.accuracy.large_shapes import large_model
+from simperf.accuracy.large_stacks import assumed_release
 from simperf.accuracy.large_unprinted import completed
 from simperf.errors import InputError
 from simperf.json_file import read_json
@@ -152,7 +153,7 @@ def _case(family: str, case: Mapping[str, Any]) -> LargeCase | LeftOut:
     hardware, shape, how = tables
     model = _attempt(reasons, large_model, shape, assumed)
     machine = _attempt(reasons, large_machine, hardware, assumed)
-    how = {**how, "software": case.get("software"), "family": family}
+    how = {**how, "software": case.get("software") or _source(case), "family": family}
     layout = _attempt(reasons, large_layout, how, hardware, shape, assumed)
     if case.get("inconsistent") is True:
         reasons.append("the source contradicts itself")
@@ -167,6 +168,8 @@ def _case(family: str, case: Mapping[str, Any]) -> LargeCase | LeftOut:
         reasons.append(f"{metric} has no value above 0")
     if reasons or model is None or machine is None or layout is None:
         return LeftOut(family, name, tuple(dict.fromkeys(reasons)))
+    if release := assumed_release(family, name, layout):
+        assumed.append(release)
     peer = case.get("peer_prediction") or {}
     peer_gib = peer.get("peak_alloc_gib")
     return LargeCase(
@@ -184,6 +187,12 @@ def _case(family: str, case: Mapping[str, Any]) -> LargeCase | LeftOut:
         _percentiles(case.get("measured", {})),
         digest,
     )
+
+
+def _source(case: Mapping[str, Any]) -> str:
+    """Where a case is published, with the release: it stands for the software of those that print none."""
+    source = case.get("source") if isinstance(case.get("source"), dict) else {}
+    return f"{source.get('repo', '')} {source.get('tag', '')}".strip()
 
 
 def _attempt(reasons: list[str], made: Any, *given: Any) -> Any:

@@ -103,6 +103,7 @@ def _tables(case: LargeCase, machine: dict[str, Any]) -> dict[str, Any]:
         "reshard_weights": how.reshard,
         "gathered_precision": "" if how.adapters else how.gathered,
         "product_precision": how.products,
+        "activation_inputs": how.activation_inputs,
     }
     program |= {key: value for key, value in chosen.items() if value}
     if how.fused_loss:

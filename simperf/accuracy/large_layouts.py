@@ -93,6 +93,8 @@ class LargeLayout:
         That are trained beside frozen weights.
     pure : bool
         Whether the optimizer's states are as narrow as the weights, which have no copy in fp32.
+    activation_inputs : str
+        How what activations read is kept; empty for what the stack has.
     """
 
     layout: Layout
@@ -120,6 +122,7 @@ class LargeLayout:
     product_ring: bool = False
     adapters: Adapters = field(default_factory=Adapters)
     pure: bool = False
+    activation_inputs: str = ""
 
     @property
     def microbatches(self) -> int:
@@ -213,6 +216,7 @@ def large_layout(
         how.get("async_tp") is True,
         adapters,
         how.get("pure_precision") is True,
+        str(how.get("activation_inputs") or ""),
     )
 
 

@@ -36,14 +36,23 @@ def completed(family: str, case: Mapping[str, Any], assumed: list[str]) -> Mappi
                 found[table] = {**(found.get(table) or {}), **values}
                 assumed += [f"{table}.{key} = {value} ({entry['source'][key]})" for key, value in values.items()]
     how = dict(found["parallelism"]) if isinstance(found.get("parallelism"), dict) else {}
+    hardware = found["hardware"] if isinstance(found.get("hardware"), dict) else {}
     for entry in _entries("default"):
-        if family in entry["family"] and fnmatchcase(str(case.get("id", "")), str(entry.get("id", "*"))):
+        if family in entry["family"] and _matches(entry, str(case.get("id", "")), hardware, how):
             for key, value in entry["parallelism"].items():
                 dimension = entry["needs"].get(key, "")  # along which several ranks are needed for an effect
                 if how.get(key) is None and (not dimension or (how.get(dimension) or 1) != 1):
                     how[key] = value
                     assumed.append(f"parallelism.{key} = {value}")
     return {**found, "parallelism": how}
+
+
+def _matches(entry: Mapping[str, Any], name: str, hardware: Mapping[str, Any], how: Mapping[str, Any]) -> bool:
+    """Whether an entry is of a case: by its id, its GPU, and what it prints of its layout."""
+    named = fnmatchcase(name, str(entry.get("id", "*"))) and fnmatchcase(
+        str(hardware.get("gpu", "")), str(entry.get("gpu", "*"))
+    )
+    return named and all(how.get(key) == value for key, value in entry.get("where", {}).items())
 
 
 @cache

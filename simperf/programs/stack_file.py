@@ -6,7 +6,7 @@ A stack that is another one but for some values names that as its ``base``, and 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -153,8 +153,9 @@ def _read(path: Path, above: tuple[Path, ...] = ()) -> Stack:
     about = {"title": str(data.get("title", "")), "frontend": str(data.get("frontend", base.frontend))}
     source = str(sources["frontend"]) if "frontend" in sources else base.frontend_source
     try:
-        options, by = tuple({**before, **own}.values()), {one.architecture: one for one in (*base.paces, *paces)}
-        return Stack.of(path.stem, name, options, **about, frontend_source=source, paces=tuple(by.values()))
+        options, owned = tuple({**before, **own}.values()), {(one.architecture, one.gpus) for one in paces}
+        kept = (one for one in base.paces if (one.architecture, one.gpus) not in owned)
+        return Stack.of(path.stem, name, options, **about, frontend_source=source, paces=(*kept, *paces))
     except InputError as error:
         places = {one.field: one.at for one in found}
         raise InputError([_placed(one, toml, places) for one in error.problems]) from None
@@ -223,7 +224,7 @@ def _allocator(toml: TomlFile, strategy: type[Any], problems: list[Problem]) -> 
 
 
 def _paces(toml: TomlFile, strategy: type[Any], problems: list[Problem]) -> list[StackPace]:
-    """Paces of kernels that the file gives, one an architecture."""
+    """Paces of kernels that the file gives, one a generation of GPUs."""
     given, found = toml.data.get("pace", []), list[StackPace]()
     if not isinstance(given, list) or not all(isinstance(one, Mapping) for one in given):
         problems.append(toml.problem(("pace",), "a list of tables is expected", expected="[[pace]]"))
@@ -231,7 +232,8 @@ def _paces(toml: TomlFile, strategy: type[Any], problems: list[Problem]) -> list
     if given and strategy is not ModelParallel:
         message, expected = "only divided models are played at it", "no [[pace]], or model-parallel"
         problems.append(toml.problem(("pace",), message, expected=expected))
-    known = PartCatalog.beside(toml.path).names("architecture") if given else ()
+    catalog = PartCatalog.beside(toml.path)
+    known = catalog.names("architecture") if given else ()
     for index, table in enumerate(given):
         at: tuple[str | int, ...] = ("pace", index)
         before = len(problems)
@@ -242,9 +244,9 @@ def _paces(toml: TomlFile, strategy: type[Any], problems: list[Problem]) -> list
         if name not in known:
             message = f"no such architecture{nearest(str(name), known)}"
             problems.append(toml.problem((*at, "architecture"), message, value=name, expected=", ".join(known)))
-        elif name in {one.architecture for one in found}:
-            message, expected = "stands here twice", "one [[pace]] an architecture"
-            problems.append(toml.problem((*at, "architecture"), message, value=name, expected=expected))
+        elif wrong := _gpus_problem(table.get("gpus", ()), name, found, catalog):
+            key, message, value, expected = wrong
+            problems.append(toml.problem((*at, key), message, value=value, expected=expected))
         elif not table.get("source"):
             problems.append(toml.problem(at, "a value needs a source", expected='source = "..."'))
         else:
@@ -253,6 +255,22 @@ def _paces(toml: TomlFile, strategy: type[Any], problems: list[Problem]) -> list
             except InputError as error:
                 problems += [_placed(one, toml, {"share": (*at, "share")}) for one in error.problems]
     return found
+
+
+def _gpus_problem(
+    gpus: Sequence[str], architecture: str, found: Sequence[StackPace], catalog: PartCatalog
+) -> tuple[str, str, str, str] | None:
+    """Key, message, value and what is expected, where a pace's GPUs have one already or are of no such architecture."""
+    own, once = [one for one in found if one.architecture == architecture], "one [[pace]] a GPU, and one for all others"
+    if not gpus and any(not one.gpus for one in own):
+        return "architecture", "stands here twice", architecture, once
+    for gpu in gpus:
+        if any(gpu in one.gpus for one in own):
+            return "gpus", "stands here twice", gpu, once
+        if gpu not in catalog.names("gpu") or catalog.gpu(gpu).architecture != architecture:
+            message = f"no such GPU of {architecture}{nearest(gpu, catalog.names('gpu'))}"
+            return "gpus", message, gpu, "parts of the architecture"
+    return None
 
 
 def _problems_of_head(toml: TomlFile) -> Iterator[Problem]:

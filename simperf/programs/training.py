@@ -107,7 +107,8 @@ KERNELS = Section.of(
 _DIVIDED = Section.of(
     LayerKernels,
     *("gradient_accumulation", "placeholders", "gradient_overlap", "cross_entropy", "expert_products"),
-    *("projections", "gathered_inputs", "quantized_inputs", "product_parts", "parts_exchange"),
+    *("projections", "gathered_inputs", "activation_inputs", "quantized_inputs"),
+    *("product_parts", "parts_exchange"),
     rotary_kernels="rotary",
     activation_kernels="activation",
     residual_kernels="residual",

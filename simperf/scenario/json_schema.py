@@ -211,8 +211,8 @@ def _stack() -> Schema:
     properties["pace"] = {"type": "array", "items": _fields(StackPace)}
     properties["base"] = {"type": "string", "description": "a stack that this one is, but for what it gives"}
     properties["source"] = {"type": "object", "additionalProperties": text, "description": "of each value"}
-    schema = _table(properties, required=["format", "kind", "source"])
-    return {**schema, "anyOf": [{"required": ["strategy"]}, {"required": ["base"]}]}
+    schema = _table(properties, required=["format", "kind"])
+    return {**schema, "anyOf": [{"required": ["strategy", "source"]}, {"required": ["base"]}]}
 
 
 def _fields(kind: Any, more: Mapping[str, Schema] = MappingProxyType({})) -> Schema:

@@ -162,7 +162,7 @@ class StackOption:
 
 @dataclass(frozen=True, slots=True)
 class StackPace:
-    """Share of their isolated speed that kernels keep in the steps of a stack, on GPUs of one architecture.
+    """Share of their isolated speed that kernels keep in the steps of a stack, on GPUs of one generation.
 
     What clocks, caches and whatever else a step does take from kernels beside the events that are played.
 
@@ -170,6 +170,8 @@ class StackPace:
     ----------
     architecture : str
         of the GPU's part, such as hopper
+    gpus : tuple of str
+        parts of that architecture that are a generation of their own, such as gb300; all others if there are none
     share : float
         from above 0 to 1 [1]
     source : str
@@ -177,6 +179,7 @@ class StackPace:
     """
 
     architecture: str = ""
+    gpus: tuple[str, ...] = ()
     share: Ratio = 1.0
     source: str = ""
 
@@ -217,7 +220,7 @@ class Stack:
     kernels : LayerKernels
         kernels of a transformer layer
     paces : tuple of StackPace
-        what kernels keep of their speed in its steps, by architecture; 1 where none is given
+        what kernels keep of their speed in its steps, by generation of GPUs; 1 where none is given
     """
 
     name: str = ""
@@ -271,9 +274,10 @@ class Stack:
         given = {name: part(**_of(part, self.options)) for name, part in inner.items() if _of(part, self.options)}
         return kind(**{**_of(kind, self.options), **given, **options})
 
-    def pace(self, architecture: str) -> StackPace:
-        """The pace of kernels on GPUs of an architecture."""
-        return next((one for one in self.paces if one.architecture == architecture), StackPace(architecture))
+    def pace(self, architecture: str, gpu: str = "") -> StackPace:
+        """The pace of kernels on a GPU: that of its part, else that of its architecture."""
+        own = [one for one in self.paces if one.architecture == architecture and (not one.gpus or gpu in one.gpus)]
+        return max(own, key=lambda one: len(one.gpus) > 0, default=StackPace(architecture))
 
     def in_use(self, job_parts: Iterable[Any]) -> dict[str, str]:
         """Source of each option that a part of a job has as the stack sets it, by name."""

@@ -95,6 +95,9 @@ class LayerKernels:
         such blocks at its end
     gathered_inputs : str
         what tensor-parallel ranks gather for a product is gathered again for its backward pass, or kept
+    activation_inputs : str
+        what the activation of a feed-forward network reads is kept for its backward pass as it was made, or in fp8, by
+        a cast each way, as with Megatron-Core's activation_func_fp8_input_store
     quantized_inputs : str
         what is multiplied by a frozen matrix in 4 bits is given back, as nothing reads it backward, or kept, as
         bitsandbytes had it before 0.43.3
@@ -146,6 +149,7 @@ class LayerKernels:
     wide_first: int = 0
     wide_last: int = 0
     gathered_inputs: Literal["again", "kept"] = "again"
+    activation_inputs: Literal["as-made", "fp8"] = "as-made"
     quantized_inputs: Literal["released", "kept"] = "released"
     product_parts: int = 1
     parts_exchange: Literal["collective", "ring"] = "collective"

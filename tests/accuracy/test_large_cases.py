@@ -8,6 +8,7 @@ import pytest
 from simperf.accuracy.large_cases import LargeCase, read_large_cases
 from simperf.accuracy.large_hardware import find_gpu, large_machine, network_rate
 from simperf.accuracy.large_stacks import stack_of
+from simperf.accuracy.large_unprinted import completed
 from simperf.errors import InputError
 
 LLAMA = {
@@ -258,6 +259,45 @@ def test_a_model_by_its_name_alone_and_adapters(tmp_path):
 def test_states_may_be_shared_by_a_part_of_the_ranks(tmp_path):
     (one,), _ = read(tmp_path, with_(parallelism={"zero": 1, "zero_group": 2}))
     assert (one.layout.layout.dp_replicate, one.layout.layout.sharding) == (2, "zero-1")
+
+
+@pytest.mark.parametrize(
+    ("repository", "tag", "stack", "told"),
+    [
+        ("mlcommons/training_results_v5.0", "", "mlperf-pretraining-5", ""),
+        ("mlcommons/training_results_v5.1", "", "mlperf-pretraining-5", "training_results_v 5.1: the stack of 5.0"),
+        ("mlcommons/training_results_v2.0", "", "mlperf-pretraining-3", "training_results_v 2.0: the stack of 3.1"),
+        ("NVIDIA/dgxc-benchmarking", "v25.04", "dgxc-25.04", ""),
+        ("NVIDIA/NeMo", "r2", "megatron-core", ""),
+    ],
+)
+def test_the_stack_of_a_release_is_that_of_the_latest_one_that_is_not_newer(tmp_path, repository, tag, stack, told):
+    """A repository with its release stands for the software that is not printed."""
+    (one,), _ = read(tmp_path, {**CASE, "source": {"repo": repository, "tag": tag}})
+    assert stack_of(one) == stack
+    assert [text for text in one.assumed if "the stack of" in text] == ([told] if told else [])
+
+
+@pytest.mark.parametrize(
+    ("release", "stack"), [("4.1", "megatron-core"), ("5.0", "mlperf-lora-5.0"), ("5.1", "megatron-core")]
+)
+def test_fine_tuning_is_another_program_than_pre_training(tmp_path, release, stack):
+    software = f"training_results_v{release}"
+    (one,), _ = read(tmp_path, {**CASE, "software": software, "id": "mlperf-llama2_70b_lora"})
+    assert stack_of(one) == stack
+
+
+def test_what_a_program_does_may_depend_on_its_gpu_and_layout():
+    how = {"tp": 1, "pp": 1, "cp": 1, "precision": "FP8"}
+    found = []
+    for gpu, changed in (
+        ("NVIDIA Blackwell GPU (GB200)", {}),
+        ("H100", {}),
+        ("NVIDIA Blackwell GPU (GB200)", {"cp": 2}),
+    ):
+        case = {"id": "mlperf-v5.0-mine-lora", "hardware": {"gpu": gpu}, "parallelism": how | changed}
+        found.append(completed("mlperf_training", case, [])["parallelism"].get("activation_inputs"))
+    assert found == ["fp8", None, None]
 
 
 def test_a_table_of_another_year_is_of_another_version_of_its_program(tmp_path):

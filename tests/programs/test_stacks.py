@@ -63,7 +63,7 @@ def test_every_value_is_read_as_it_is_written_and_has_a_source(name):
     Draft202012Validator(json_schema("stack")).validate(data)
     assert stack.title
     base = load_stack(data["base"]) if "base" in data else Stack()
-    sources = {one.field: one.source for one in base.options} | data["source"]
+    sources = {one.field: one.source for one in base.options} | data.get("source", {})
     assert len(sources) == len(stack.options) + ("frontend" in data)
     for one in stack.options:
         spec = PROGRAMS["parameter-server" if stack.strategy == "servers" else "train"]
@@ -329,6 +329,27 @@ def test_a_pace_in_a_file_takes_the_place_of_the_base_s(mine):
     (folder / "again.toml").write_text("[[pace]]".join(again[:2]), "utf-8")
     found = load_stack("again.toml", folder)
     assert [found.pace(one).share for one in ("hopper", "volta", "ampere")] == [0.9, 0.5, 1.0]
+
+
+def test_a_pace_may_be_of_some_gpus_of_an_architecture(mine):
+    own = SLOWER.replace('"volta"\n', '"hopper"\ngpus = ["h200-sxm-141gb"]\n')
+    found = load_stack("mine.toml", mine(own))
+    shares = [found.pace("hopper", gpu).share for gpu in ("h200-sxm-141gb", "h100-sxm5-80gb", "")]
+    assert shares == [0.5, 0.8, 0.8]
+
+
+@pytest.mark.parametrize(
+    ("gpus", "words"),
+    [
+        ('["h300"]', r"pace\[1\].gpus: no such GPU of hopper"),
+        ('["b200-sxm-180gb"]', r"pace\[1\].gpus: no such GPU of hopper"),
+        ("[]", r"pace\[1\].architecture: stands here twice"),
+    ],
+)
+def test_gpus_of_a_pace_are_of_its_architecture(mine, gpus, words):
+    own = SLOWER.replace('"volta"\n', f'"hopper"\ngpus = {gpus}\n')
+    with pytest.raises(InputError, match=words):
+        load_stack("mine.toml", mine(own))
 
 
 @pytest.mark.parametrize(

@@ -1,19 +1,20 @@
 """Paces of kernels in the steps of stacks: ``python -m tests.truth.paces [STACK...] [--limit SECONDS]``.
 
-A pace is the share of their isolated speed that kernels keep in a step, one for each stack, with all that have it as
-their base, and architecture of GPUs. It
-is fitted to the cases (data: SIMPERF_TRUTH) of one half of the configurations and graded on the other half. Which half
-a configuration is in follows from its fields alone; rows that repeat it are in the same half. The share is that with
-which the median of the half has no bias, from one play without a pace and one with a first guess. Nothing is written.
+A pace is the share of their isolated speed that kernels keep in a step, one for each stack and generation of GPUs. A
+stack whose base has a pace there, and that has none of its own, has that of the base. It is fitted to the cases (data:
+SIMPERF_TRUTH) of one half of the configurations and graded on the other half. Which half a configuration is in follows
+from its fields alone; rows that repeat it are in the same half. The share is that with which the median of the half has
+no bias, from one play without a pace and one with a first guess. Nothing is written.
 """
 
 import argparse
+import json
 import math
 import sys
 import tempfile
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 from zlib import crc32
 
 import tomli_w
@@ -42,7 +43,9 @@ MODEL = frozenset(
 LAYOUT = ("dp", "tp", "pp", "cp", "ep", "etp", "sharding", "dp_replicate", "order")
 JOB = ("batch", "microbatch", "precision", "products", "schedule", "chunks", "recompute")
 #: fewer configurations say nothing of a stack
-FEWEST = 3
+FEWEST = 4
+#: parts of an architecture that are a generation of their own
+GENERATIONS = {"blackwell": ("b300-sxm-270gb", "gb300")}
 #: of the share, by which a case's time changes; below, its hosts or messages set its time
 LEAST_POWER = 0.1
 
@@ -60,21 +63,38 @@ def fitted(case):
     return crc32(f"({', '.join(named)})".encode()) % 2 == 0
 
 
-def root(name):
-    """The stack that a stack is a version of."""
-    base = read_toml(stack_path(name)).data.get("base")
-    return root(base) if base else name
+def generation(gpu):
+    """Architecture of a GPU, and the parts of its generation; all others of the architecture if there are none."""
+    parts = GENERATIONS.get(gpu.architecture, ())
+    return gpu.architecture, parts if gpu.name in parts else ()
+
+
+def owner(name, architecture, parts):
+    """The stack whose pace a stack has: it, or the nearest of its bases that has one in its file."""
+    at = name
+    while at:
+        data = read_toml(stack_path(at)).data
+        for one in data.get("pace", ()):
+            if (one["architecture"], tuple(one.get("gpus", ()))) == (architecture, parts):
+                return at
+        at = data.get("base")
+    return name
 
 
 def time_at(case, share, folder):
     """Time of an iteration with a pace [s]."""
     tables = case_tables(case)
-    name, architecture = tables["program"]["stack"], case.machine.gpu.architecture
-    path = Path(folder) / f"{name}-{architecture}-{share:.6f}.toml"
-    pace = {"architecture": architecture, "share": share, "source": "a trial"}
+    name, (architecture, parts) = tables["program"]["stack"], generation(case.machine.gpu)
+    path = Path(folder) / f"{name}-{'-'.join(parts) or architecture}-{share:.6f}.toml"
+    pace = {"architecture": architecture, "share": share, "source": "a trial"} | ({"gpus": parts} if parts else {})
     path.write_text(tomli_w.dumps({"format": 1, "kind": "stack", "title": name, "base": name, "pace": [pace]}))
-    tables["program"]["stack"], tables["run"] = str(path), {"force": True}
-    return float(run(make_scenario(tables), record=False).metrics["time per step"].value)
+    tables["program"]["stack"], tables["run"], tables["scenario"]["title"] = str(path), {"force": True}, "a case"
+    return _played(json.dumps(tables))
+
+
+@cache
+def _played(tables):
+    return float(run(make_scenario(json.loads(tables)), record=False).metrics["time per step"].value)
 
 
 def errors(cases, at):
@@ -99,9 +119,9 @@ def share_without_bias(alone, guessed, guess):
 
 
 def told(values):
-    """Median of the absolute errors and the median signed one of predictions, as percentages."""
+    """Median and mean of the absolute errors, and the median signed one of predictions, as percentages."""
     off = [math.expm1(-value) for value in values]
-    return f"{median(map(abs, off)):.1%} ({median(off):+.1%})" if off else "-"
+    return f"{median(map(abs, off)):.1%}, mean {fmean(map(abs, off)):.1%} ({median(off):+.1%})" if off else "-"
 
 
 def main(arguments=None):
@@ -113,11 +133,11 @@ def main(arguments=None):
     groups = {}
     for one in read_large_cases(truth_folder() / "llm")[0]:
         try:
-            name = root(stack_of(one))
+            name = owner(stack_of(one), *generation(one.machine.gpu))
         except SimperfError:
             continue
         if one.time is not None and not one.machine.why_not and (not given.stacks or name in given.stacks):
-            groups.setdefault((name, one.machine.gpu.architecture), []).append(one)
+            groups.setdefault((name, *generation(one.machine.gpu)), []).append(one)
 
     with tempfile.TemporaryDirectory() as folder:
 
@@ -128,9 +148,9 @@ def main(arguments=None):
 
             return partial(errors, at=time)
 
-        print("| stack | architecture | fitted: rows | without | share | graded: rows | without | with |")
+        print("| stack | GPUs | fitted: rows | without | share | graded: rows | without | with |")
         print("|---|---|--:|--:|--:|--:|--:|--:|")
-        for (name, architecture), cases in sorted(groups.items()):
+        for (name, architecture, parts), cases in sorted(groups.items()):
             half, others = [one for one in cases if fitted(one)], [one for one in cases if not fitted(one)]
             alone = at(1.0)(half)
             if len(alone) < FEWEST:
@@ -139,7 +159,7 @@ def main(arguments=None):
             share = round(share_without_bias(alone, at(guess)(half), guess), 2)
             before, after = at(1.0)(others), at(share)(others)
             both = before.keys() & after.keys()
-            row = (name, architecture, len(alone), told(alone.values()), f"{share:.2f}", len(both))
+            row = (name, ", ".join(parts) or architecture, len(alone), told(alone.values()), f"{share:.2f}", len(both))
             cells = (*row, told([before[one] for one in both]), told([after[one] for one in both]))
             print("|", " | ".join(map(str, cells)), "|", flush=True)
     return 0

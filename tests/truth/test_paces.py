@@ -8,8 +8,9 @@ from simperf.accuracy.fitted_constants import fitted_constants
 from simperf.accuracy.large_cases import read_large_cases
 from simperf.accuracy.large_stacks import stack_of
 from simperf.errors import SimperfError
-from simperf.programs.stack_file import load_stack, stacks
-from tests.truth.paces import fitted, root, share_without_bias
+from simperf.hardware import Catalog
+from simperf.programs.stack_file import load_stack
+from tests.truth.paces import fitted, generation, owner, share_without_bias
 
 
 def test_the_share_leaves_the_median_without_bias():
@@ -29,8 +30,17 @@ def test_rows_that_a_pace_is_fitted_to_are_those_of_its_half(truth):
             stack = load_stack(stack_of(case))
         except SimperfError:
             continue
-        paced = stack.pace(case.machine.gpu.architecture).share < 1.0
+        paced = stack.pace(case.machine.gpu.architecture, case.machine.gpu.name).share < 1.0
         if paced and fitted(case) and case.time is not None and not case.machine.why_not:
             found.add(case.name)
     assert listed == found
-    assert {root(name) for name in stacks() if load_stack(name).paces} == {"internevo", "llm-foundry", "torch-fsdp2"}
+
+
+def test_a_pace_is_of_a_stack_and_a_generation_of_gpus():
+    catalog = Catalog.load()
+    assert generation(catalog.gpu("h100-sxm5-80gb")) == ("hopper", ())
+    assert generation(catalog.gpu("gb200")) == ("blackwell", ())
+    assert generation(catalog.gpu("gb300")) == ("blackwell", ("b300-sxm-270gb", "gb300"))
+    assert owner("torch-fsdp2-compiled-2025", "hopper", ()) == "torch-fsdp2", "the base has a pace there"
+    assert owner("torch-fsdp2-compiled", "ampere", ()) == "torch-fsdp2-compiled", "it has none there"
+    assert owner("dgxc-25.04", "hopper", ()) == "dgxc-25.04"

@@ -265,7 +265,9 @@ def _speeds(m: Session, job: Job, nodes: Sequence[str]) -> tuple[float, ...]:
     speeds = [*given, *[1.0] * (ranks - len(given))]
     for rank in range(ranks - count, ranks):
         speeds[rank] /= job.disturbances.slowdown
-    paces = [job.stack.pace(getattr(m.machine.nodes[node].part, "architecture", "")) for node in nodes]
-    m.assumed |= {f"{job.stack.name}: pace on {one.architecture}": one.source for one in paces if one.share < 1.0}
+    parts = [m.machine.nodes[node].part for node in nodes]
+    paces = [job.stack.pace(getattr(part, "architecture", ""), getattr(part, "name", "")) for part in parts]
+    named = {f"{job.stack.name}: pace on {', '.join(one.gpus) or one.architecture}": one for one in paces}
+    m.assumed |= {name: one.source for name, one in named.items() if one.share < 1.0}
     speeds = [speed * pace.share for speed, pace in zip(speeds, paces, strict=True)]
     return tuple(speeds) if set(speeds) != {1.0} else ()

@@ -10,6 +10,7 @@ from simperf.training.pipelined.fitting_changes import Divided
 from simperf.training.replica import Dimensions
 from simperf.workload.layer_kernels import LayerKernels
 from simperf.workload.transformers.flops import adapter_weights
+from simperf.workload.transformers.parallel import rank_passes
 from simperf.workload.tuning import BASES, Adapters
 
 LLAMA = Transformer(layers=4, hidden=1024, heads=16, kv_heads=4, ffn=2816, vocabulary=4096, sequence=1024)
@@ -118,6 +119,19 @@ def test_inputs_of_matrices_in_four_bits_are_kept_where_the_library_keeps_them()
     assert activations("kept", "as-products") == activations("released", "as-products")
     with pytest.raises(InputError, match="no matrix is in 4 bits"):
         run(Layout(dp=8), {**RANK, "program.quantized_inputs": "kept"})
+
+
+@pytest.mark.parametrize("recompute", ["none", "full"])
+def test_what_an_activation_reads_may_be_kept_in_fp8_by_a_cast_each_way(recompute):
+    before, block = (
+        rank_passes(LLAMA, replace(FUSED, activation_inputs=one), recompute=recompute).block
+        for one in ("as-made", "fp8")
+    )
+    inputs = 2 * LLAMA.sequence * LLAMA.inner_width  # with the gate
+    saved = before.activations - block.activations
+    assert saved == (inputs if recompute == "none" else 0), "a byte of two for each element"
+    casts = [len(getattr(block, part)) - len(getattr(before, part)) for part in ("forward", "backward")]
+    assert casts == [1, 1 if recompute == "none" else 2]
 
 
 def test_narrow_gradients_stay_up_to_the_end_of_the_backward_pass():

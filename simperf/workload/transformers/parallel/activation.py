@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from simperf.workload.layer_kernels import LayerKernels
+from simperf.workload.precision import element_size
 from simperf.workload.transformers import arithmetic
 from simperf.workload.transformers.parallel.linear import Linear
 from simperf.workload.transformers.parallel.operations import SINGLE, each
@@ -46,6 +47,18 @@ class Activation:
 
     def forward(self, record: PassRecord) -> None:
         """From ``up.output`` to ``activation.output``."""
+        self._make(record)
+        if self._narrow:
+            self._cast(record, self.sizes.width, element_size("fp8"))
+
+    def _cast(self, record: PassRecord, read: float, written: float) -> None:
+        """A copy of ``up.output`` in another precision takes its place; widths in bytes."""
+        n = self.rows * self.width * (2 if self.sizes.model.gated else 1)
+        op = each("copy", n, flops=0.0, read=read, written=written, dtype=self.sizes.precision, family="copy")
+        record.op(op, f"{self.at}up.cast")
+        record.resize(f"{self.at}up.output", written * n)
+
+    def _make(self, record: PassRecord) -> None:
         sizes, model, width, at = self.sizes, self.sizes.model, self.sizes.width, self.at
         n, flops = self.rows * self.width, arithmetic.ACTIVATION[model.activation][0] + self.weighted
         made = [Kept(f"{at}activation.output", width * n)]
@@ -66,6 +79,8 @@ class Activation:
 
     def backward(self, record: PassRecord, gradient: str, up: Linear | None = None) -> str:
         """Gradient of what the first matrix `up` makes, and of its bias; the name of the former."""
+        if self._narrow:
+            self._cast(record, element_size("fp8"), self.sizes.width)
         sizes, model, width, at = self.sizes, self.sizes.model, self.sizes.width, self.at
         inner = self.width * (2 if model.gated else 1)
         n, made = self.rows * inner, f"{at}up.gradient"
@@ -88,6 +103,11 @@ class Activation:
         if model.bias and up is not None:
             up.bias_gradient(record, sizes.tokens, made)
         return made
+
+    @property
+    def _narrow(self) -> bool:
+        """Whether its input is kept in fp8."""
+        return self.kernels.activation_inputs == "fp8"
 
     @property
     def _written_gate(self) -> bool:
