@@ -191,8 +191,8 @@ def _case(family: str, case: Mapping[str, Any]) -> LargeCase | LeftOut:
 
 def _source(case: Mapping[str, Any]) -> str:
     """Where a case is published, with the release: it stands for the software of those that print none."""
-    source = case.get("source") if isinstance(case.get("source"), dict) else {}
-    return f"{source.get('repo', '')} {source.get('tag', '')}".strip()
+    source = case.get("source")
+    return f"{source.get('repo', '')} {source.get('tag', '')}".strip() if isinstance(source, dict) else ""
 
 
 def _attempt(reasons: list[str], made: Any, *given: Any) -> Any:

@@ -9,6 +9,7 @@ import pytest
 from simperf.accuracy import goal_figures as figures
 from simperf.accuracy.coverage import grade_intervals
 from simperf.accuracy.goals import AccuracyGoal, GradedGoal, accuracy_goals, grade_goals
+from simperf.accuracy.large_goals import family_errors
 from simperf.accuracy.overview import OverviewLine, QuestionSummary
 from simperf.accuracy.questions import ONE_GPU, SCALING
 from simperf.accuracy.scaling_points import scaling_points
@@ -90,7 +91,7 @@ def test_every_goal_has_a_figure_and_every_figure_of_intervals_a_goal():
     assert {one for one in known if one.startswith("intervals")} == set(intervals)
     losses = figures.loss_figures(list(scaling_points(["measured/ddp-resnet50"])))
     named = ("steps", "ratios", "scaling", "recordings")  # the tests above have all of these
-    assert {one for one in known if not one.startswith(named)} <= {*losses, *intervals}
+    assert {one for one in known if not one.startswith(named)} <= {*losses, *intervals, *family_errors()}
 
 
 def test_figures_of_intervals_are_those_of_the_grades():
