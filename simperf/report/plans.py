@@ -63,7 +63,8 @@ def format_plan(found: TrainingPlan, *, most: int = 20, width: int = 0) -> str:
     ]
     if len(rows) > most:
         parts.append(Text(f"{len(rows) - most} more were simulated: --all lists them", style="dim"))
-    parts.append(Text("* Pareto-optimal in time and cost", style="dim"))
+    if any(one.best for one in found.ranked):
+        parts.append(Text("* Pareto-optimal in time and cost", style="dim"))
     parts += [Text(line)] if (line := found.precision_line()) else []
     if any(one.time_interval for one in found.ranked):
         parts.append(Text(GROUPS, style="dim"))
@@ -76,9 +77,7 @@ def format_plan(found: TrainingPlan, *, most: int = 20, width: int = 0) -> str:
         rest = len(lines) - most
         parts += [Text(""), Text(f"Not simulated ({len(found.pruned)})", style="bold"), _lines(lines[:most], width)]
         parts += [Text(f"{rest} more reasons: --all lists them", style="dim")] if rest > 0 else []
-    prices = [
-        f"{name}: {request.prices.of(name):.3f} USD/h ({source})" for name, source in request.prices.sources.items()
-    ]
+    prices = [f"{name}: {request.prices.told(name)} ({source})" for name, source in request.prices.sources.items()]
     parts += [Text(""), Text("Prices", style="bold"), _lines(prices, width)]
     return to_text(Group(*parts), width=width)
 
@@ -134,12 +133,13 @@ def format_candidate(found: TrainingPlan, number: int, limits: str, *, width: in
     """
     one: Candidate = found.ranked[number - 1]
     request, width = found.request, max(width or columns(), _NARROWEST)
-    price = request.prices.of(one.choice.instance)
+    price = request.prices.told(one.choice.instance)
+    named = one.choice.instance in request.prices
     pace = f"{100 * one.goodput:.1f} % is training at {samples_per_second(one.rate)} samples/s"
     facts = [
         ("time", f"{hours(one.time)}, of which {pace}"),
         *_interval_facts(one),
-        ("cost", f"{dollars(one.cost)}: {one.choice.nodes} x {price:.3f} USD/h x {one.time / 3600:.3f} h"),
+        *([("cost", f"{dollars(one.cost)}: {one.choice.nodes} x {price} x {one.time / 3600:.3f} h")] if named else []),
         ("price", request.prices.sources[one.choice.instance]),
         ("memory", f"{format_quantity(one.memory, 'B')} on each GPU"),
         ("precision", f"{one.choice.precision} ({precision_source(request.precision)})"),
@@ -196,12 +196,17 @@ def plot_plan(found: TrainingPlan, path: str | os.PathLike[str]) -> None:
 
 
 def draw_plan(found: TrainingPlan) -> Any:
-    """Make a figure of time and cost of all candidates, the Pareto front, deadline and budget."""
+    """Make a figure of time and cost of all candidates, the Pareto front, deadline and budget.
+
+    Those without a price are left out; if none has one, the figure has GPUs in place of cost.
+    """
     from matplotlib.ticker import LogFormatter
 
-    times = [one.time / 3600 for one in found.ranked]
-    costs = [one.cost for one in found.ranked]
-    names = [f"{one.choice.nodes} x {one.choice.instance}" for one in found.ranked]
+    priced = [one for one in found.ranked if one.choice.instance in found.request.prices]
+    shown = priced or found.ranked
+    times = [one.time / 3600 for one in shown]
+    costs = [one.cost if priced else float(one.choice.gpus) for one in shown]
+    names = [f"{one.choice.nodes} x {one.choice.instance}" for one in shown]
 
     def fill(made: Any) -> None:
         axes = made.subplots()
@@ -221,7 +226,7 @@ def draw_plan(found: TrainingPlan) -> Any:
             if value != float("inf"):
                 line(value, ls="--", lw=0.9, color="#D55E00" if name == "deadline" else "#0072B2", label=name)
         axes.set_xlabel("time [h]")
-        axes.set_ylabel("cost [USD]")
+        axes.set_ylabel("cost [USD]" if priced else "GPUs")
         axes.legend(fontsize=7.5)
 
     return figure(fill)

@@ -145,7 +145,7 @@ def test_all_that_is_wrong_comes_at_once_with_its_lines(tmp_path):
     path.write_text(
         '[plan]\nmodel = "resnet5"\nepochs = 3\ndeadline = "-1 h"\nbudjet = 3\n[candidates]\n'
         'instances = ["p3-16xlarg", "dgx-1v"]\nnodes = [4, 8]\nbatch_per_gpu = 64\nbatch = 128\n'
-        "[limits]\nnodes = 2\n[prises]\n"
+        '[limits]\nnodes = 2\nprice = "9 USD/h"\n[prises]\n'
     )
     with pytest.raises(InputError) as caught:
         plan(path)
@@ -153,7 +153,7 @@ def test_all_that_is_wrong_comes_at_once_with_its_lines(tmp_path):
     for line, words in (
         (1, "how much is to be trained"), (2, "did you mean 'resnet50'"), (4, "above 0"), (5, "'budget'"),
         (7, "unknown instance 'p3-16xlarg'"), (7, "no price for 'dgx-1v'"), (10, "both there"),
-        (12, "leaves no candidate"), (13, "unknown table"),
+        (12, "leaves no candidate"), (14, "unknown table"),
     ):  # fmt: skip
         assert any(f"plan.toml:{line}: " in row and words in row for row in text.splitlines()), words
 

@@ -59,7 +59,7 @@ def plan_report(
         cells = [(one.choice.name, one.reason) for one in found.pruned]
         caption = "Ruled out by a bound before any run"
         sections.append(PageSection("Not simulated", table(("candidate", "why"), cells[:_ROWS], caption=caption)))
-    prices = [(name, f"{request.prices.of(name):.3f} USD/h", text) for name, text in request.prices.sources.items()]
+    prices = [(name, request.prices.told(name), text) for name, text in request.prices.sources.items()]
     sections.append(
         PageSection("Prices", table(("instance", "price", "source"), prices, caption="Prices", numbers=(1,)))
     )

@@ -34,7 +34,7 @@ class CandidateRow(JsonTable):
     time_interval_apart: Annotated[
         Ends | None, Field(description="90 % without what all candidates on its GPU are missed by alike [s]")
     ] = None
-    cost: Annotated[Number | None, Field(description="[USD]; null if it never ends")] = None
+    cost: Annotated[Number | None, Field(description="[USD]; null if it never ends, or has no price")] = None
     cost_interval: Annotated[Ends | None, Field(description="90 % [USD]")] = None
     interval_sources: Annotated[dict[str, str], Field(description="what the intervals are made of")] = Field(
         default_factory=dict
@@ -51,8 +51,8 @@ class CandidateRow(JsonTable):
     feasible: bool = False
     best: Annotated[bool, Field(description="Pareto-optimal in time and cost")] = False
     reason: str = ""
-    price: Annotated[Number, Field(description="of one instance [USD/h]")]
-    price_source: str
+    price: Annotated[Number | None, Field(description="of one instance [USD/h]; null if there is none")]
+    price_source: Annotated[str, Field(description="who asked it, where and when; why there is none")]
 
 
 class PlanFile(JsonTable):

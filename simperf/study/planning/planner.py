@@ -338,7 +338,7 @@ def _candidate(request: Request, choice: Configuration, row: Mapping[str, Any]) 
     interval = spread.time
     memory = math.fsum(value for name, value in metrics.items() if name.startswith("memory: "))
     cost = found.time * price
-    feasible = found.time <= request.deadline and cost <= request.budget
+    feasible = found.time <= request.deadline and not cost > request.budget
     share = metrics.get(_EXPOSED, 0.0) / metrics[_STEP] if metrics.get(_STEP) else 0.0
     waits = f"; GPUs wait {100 * share:.0f} % of a step for communication" if share > _WAITS else ""
     return Candidate(
@@ -347,7 +347,7 @@ def _candidate(request: Request, choice: Configuration, row: Mapping[str, Any]) 
         found.time,
         cost,
         interval,
-        None if interval is None else (interval[0] * price, interval[1] * price),
+        None if interval is None or math.isnan(price) else (interval[0] * price, interval[1] * price),
         rate,
         work / found.time,
         memory,

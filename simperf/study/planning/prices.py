@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,28 +16,35 @@ from simperf.units import parse
 __all__ = ["PriceList", "read_prices"]
 
 _KINDS = ("on_demand", "capacity_block")
+_NAMES = {"on_demand": "a price", "capacity_block": "a price of kind capacity_block"}
 
 
 @dataclass(frozen=True, slots=True)
 class PriceList:
-    """Prices by instance [USD/h], and for each who asked it, where and when."""
+    """Prices by instance [USD/h], and for each who asked it, where and when; NaN, and why, where there is none."""
 
     prices: Mapping[str, float]
     sources: Mapping[str, str]
 
     def __contains__(self, name: str) -> bool:
-        return name in self.prices
+        return not math.isnan(self.prices.get(name, math.nan))
 
     def of(self, name: str) -> float:
-        """Price of one instance [USD/h]."""
+        """Price of one instance [USD/h]; NaN where there is none."""
         return self.prices[name]
 
+    def told(self, name: str) -> str:
+        """Price of one instance as text, such as ``"12.240 USD/h"``."""
+        return f"{self.of(name):.3f} USD/h" if name in self else "no price"
 
-def read_prices(table: RequestTable, instances: Sequence[str], catalog: Catalog, folder: Path) -> PriceList:
+
+def read_prices(
+    table: RequestTable, instances: Sequence[str], catalog: Catalog, folder: Path, *, needed: str = ""
+) -> PriceList:
     """Prices of all instances: those of the file's ``own`` table, else of its price file, else of the catalogue.
 
-    A price file has ``date`` and ``source``, and a table ``[price]`` of instances. What is wrong, a price that is
-    missing above all, is added to the table's problems.
+    A price file has ``date`` and ``source``, and a table ``[price]`` of instances. What is wrong is added to the
+    table's problems, and a price that is missing where something, which `needed` says, cannot be without.
     """
     kind = table.choice("kind", _KINDS, "on_demand")
     prices: dict[str, float] = {}
@@ -61,9 +69,12 @@ def read_prices(table: RequestTable, instances: Sequence[str], catalog: Catalog,
         if instance in prices:
             continue
         price, source = _of_catalog(catalog, instance, kind)
+        if price is None and not needed:
+            prices[instance] = math.nan
+            sources[instance] = f"no cost is named: the catalogue has no dated source of {_NAMES[kind]}"
+            continue
         if price is None:
-            what = "price" if kind == "on_demand" else f"price of kind {kind}"
-            message = f"there is no {what} for {instance!r}"
+            message = f"there is no {_NAMES[kind].partition(' ')[2]} for {instance!r}, which {needed} needs"
             table.problems.append(
                 table.toml.problem(
                     ("candidates", "instances"), message, expected=f'[prices] own = {{ {instance} = "10 USD/h" }}'

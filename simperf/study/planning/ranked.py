@@ -32,7 +32,8 @@ class Candidate:
         Rank among the candidates that were simulated, from 1; 0 for one that was not.
     choice : Configuration
     time, cost : float
-        Of the whole job, failures and checkpoints included [s] and [USD]; of a pruned one, its bound.
+        Of the whole job, failures and checkpoints included [s] and [USD]; of a pruned one, its bound. The cost is
+        NaN where the instance has no price.
     time_interval, cost_interval : (float, float) or None
         90 % of them [s] and [USD]; None where nothing supports an interval.
     rate : float
@@ -77,12 +78,13 @@ def ranked(request: Request, found: Sequence[Candidate]) -> list[Candidate]:
     """Number, mark the Pareto-optimal ones, and say in a line why each of the others loses."""
 
     def order(one: Candidate) -> tuple[Any, ...]:
-        keys = (one.time, one.cost) if request.objective == "time" else (one.cost, one.time)
+        cost = _comparable(one.cost)
+        keys = (one.time, cost) if request.objective == "time" else (cost, one.time)
         return not one.feasible, *keys, one.choice.name
 
     placed = sorted(found, key=order)
     good = [one for one in placed if one.feasible]
-    front = {good[index].choice for index in pareto_front([(one.time, one.cost) for one in good])}
+    front = {good[index].choice for index in pareto_front([(one.time, _comparable(one.cost)) for one in good])}
     first = placed[0]
     told, leaders = [], list[Candidate]()
     for number, one in enumerate(placed, 1):
@@ -120,11 +122,21 @@ def _reason(request: Request, one: Candidate, first: Candidate, good: Sequence[C
     return _beside(one, better, good.index(better) + 1)
 
 
+def _comparable(cost: float) -> float:
+    """A cost to sort by: what has no price comes last."""
+    return math.inf if math.isnan(cost) else cost
+
+
 def _beside(one: Candidate, other: Candidate, number: int) -> str:
-    """Time and cost of a candidate beside those of another one, such as ``1.99x faster, same cost as #1``."""
+    """Time and cost of a candidate beside those of another one, such as ``1.99x faster, same cost as #1``.
+
+    Without a price of both it is the time alone.
+    """
     slower, dearer = one.time / other.time, one.cost / other.cost
     ratio = f"{max(slower, 1 / slower):.2f}"
     time = "same time" if ratio == "1.00" else f"{ratio}x {'slower' if slower > 1 else 'faster'}"
+    if math.isnan(dearer):
+        return f"{time} {'as' if ratio == '1.00' else 'than'} #{number}"
     cost = "same cost as" if f"{dearer:.2f}" == "1.00" else f"{dearer:.2f}x the cost of"
     return f"{time}, {cost} #{number}"
 
@@ -146,6 +158,8 @@ def _same(request: Request, one: Candidate, other: Candidate) -> bool:
         return False
     (low, high), (first, last) = ours, theirs
     price, beside = (each.cost / each.time for each in pair)
+    if math.isnan(price) or math.isnan(beside):
+        return low <= last and first <= high
     return low <= last and first <= high and low * price <= last * beside and first * beside <= high * price
 
 
@@ -160,8 +174,9 @@ def _widened(one: Candidate, factor: float | None) -> Ends | None:
 def cells(one: Candidate, *, precision: bool = False) -> list[str]:
     """Cells of a candidate's row of the ranking, for people; with its `precision`, if that was assumed."""
     time, cost = hours(one.time), dollars(one.cost)
-    if one.time_interval and one.cost_interval:
+    if one.time_interval:
         time += " [{} .. {}]".format(*(hours(end) for end in one.time_interval))
+    if one.cost_interval:
         cost += " [{} .. {}]".format(*(three_digits(end) for end in one.cost_interval))
     memory, number = format_quantity(one.memory, "B", digits=3), f"{one.number}{'*' if one.best else ''}"
     return [
@@ -217,7 +232,7 @@ def plain(one: Candidate, request: Request) -> dict[str, Any]:
         "feasible": one.feasible,
         "best": one.best,
         "reason": one.reason,
-        "price": request.prices.of(choice.instance),
+        "price": finite(request.prices.of(choice.instance)),
         "price_source": request.prices.sources[choice.instance],
     }
 
@@ -229,7 +244,7 @@ def candidate_of(row: CandidateRow, asked: str) -> Candidate:
         number=row.number,
         choice=Configuration(row.instance, row.nodes, row.strategy, row.batch, row.gpus, precision),
         time=math.inf if row.time is None else row.time,
-        cost=math.inf if row.cost is None else row.cost,
+        cost=row.cost if row.cost is not None else math.nan if row.price is None else math.inf,
         time_interval=row.time_interval,
         cost_interval=row.cost_interval,
         rate=row.samples_per_second or 0.0,

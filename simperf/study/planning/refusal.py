@@ -65,5 +65,5 @@ def refusal(request: Request, simulated: Sequence[Candidate], pruned: Sequence[C
 
 
 def _miss(request: Request, time: float, cost: float) -> float:
-    """How many times the deadline or the budget a candidate takes, by the worse of both [1]."""
-    return max(time / request.deadline, cost / request.budget)
+    """How many times the deadline or the budget a candidate takes, by the worse of both [1]; a cost may be NaN."""
+    return max(time / request.deadline, 0.0 if math.isnan(cost) else cost / request.budget)

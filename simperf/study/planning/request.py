@@ -185,7 +185,7 @@ def _read(toml: TomlFile) -> Request:
     batches = _batches(candidates)
     most = _most(limits)
     nodes = _nodes(candidates, most["nodes"])
-    listed = read_prices(prices, instances, catalog, folder)
+    listed = read_prices(prices, instances, catalog, folder, needed=_needs_prices(head, limits))
     _contradictions(limits, most, nodes, batches, instances, catalog, listed)
     fields: dict[str, Any] = {
         "title": head.text("title", Path(toml.path).stem if toml.path else "plan"),
@@ -195,7 +195,7 @@ def _read(toml: TomlFile) -> Request:
         "samples": _samples(head, model),
         "deadline": deadline,
         "budget": head.quantity("budget", "USD", math.inf),
-        "objective": _objective(head, deadline),
+        "objective": _objective(head, deadline, all(name in listed for name in instances)),
         "force": head.flag("force"),
         "instances": instances,
         "nodes": nodes,
@@ -215,12 +215,24 @@ def _read(toml: TomlFile) -> Request:
     return Request(model=model, catalog=catalog, toml=toml, **fields)
 
 
-def _objective(head: RequestTable, deadline: float) -> str:
-    """What feasible candidates are ranked by: cost where there is a deadline, unless the file says otherwise."""
+def _needs_prices(head: RequestTable, limits: RequestTable) -> str:
+    """What cannot be without a price of each instance; empty if nothing is."""
+    if "budget" in head:
+        return "plan.budget"
+    if "price" in limits:
+        return "limits.price"
+    return 'plan.objective = "cost"' if head.data.get("objective") == "cost" else ""
+
+
+def _objective(head: RequestTable, deadline: float, priced: bool) -> str:
+    """What feasible candidates are ranked by, unless the file says it.
+
+    Cost where there is a deadline and all instances have a price, else time.
+    """
     found = head.choice("objective", _OBJECTIVES, "auto")
     if found != "auto":
         return found
-    return "cost" if deadline < math.inf else "time"
+    return "cost" if deadline < math.inf and priced else "time"
 
 
 def _strategies(candidates: RequestTable) -> tuple[str, ...]:

@@ -38,13 +38,15 @@ def hours_above(seconds: float) -> str:
 
 
 def dollars(cost: float) -> str:
-    """A cost in cents, or in three digits if it is below 1 USD.
+    """A cost in cents, or in three digits if it is below 1 USD; of NaN, that there is no price.
 
     Examples
     --------
-    >>> dollars(125.356), dollars(0.001234)
-    ('125.36 USD', '0.00123 USD')
+    >>> dollars(125.356), dollars(0.001234), dollars(math.nan)
+    ('125.36 USD', '0.00123 USD', 'no price')
     """
+    if math.isnan(cost):
+        return "no price"
     return f"{cost:.2f} USD" if cost >= 1 else f"{three_digits(cost)} USD"
 
 
