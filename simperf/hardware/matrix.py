@@ -47,8 +47,16 @@ def connection(machine: Machine, a: str, b: str) -> str:
     return "PIX" if kinds.count("pcie-switch") <= 1 else "PXB"
 
 
-def connectivity(machine: Machine, *, most: int = 32) -> tuple[list[str], list[list[str]]]:
+def connectivity(machine: Machine, *, most: int = 32, few: int | None = None) -> tuple[list[str], list[list[str]]]:
     """Matrix of connections between the GPUs and NICs of the first servers, at most `most` devices.
+
+    Parameters
+    ----------
+    machine : Machine
+    most : int
+        Devices of several servers; the first server is there whole.
+    few : int or None
+        GPUs and NICs, so many of each, of a first server that has more than `most` devices; None is all.
 
     Returns
     -------
@@ -61,9 +69,13 @@ def connectivity(machine: Machine, *, most: int = 32) -> tuple[list[str], list[l
     devices: list[str] = []
     for slot in machine.servers:
         head = f"{slot.name}/" if machine.fabric is not None else ""
-        local = [head + name for name in (*slot.blueprint.ids("gpu"), *slot.blueprint.ids("nic"))]
+        kinds = [[head + name for name in slot.blueprint.ids(kind)] for kind in ("gpu", "nic")]
+        many = few is not None and sum(map(len, kinds)) > most
+        local = [name for names in kinds for name in (names[:few] if many else names)]
         if devices and len(devices) + len(local) > most:
             break
         devices += local
+        if many:
+            break
     devices = [name for name in devices if name not in nics] + [name for name in devices if name in nics]
     return devices, [[connection(machine, a, b) for b in devices] for a in devices]

@@ -11,6 +11,9 @@ from simperf.json_format import json_text
 
 __all__ = ["connections_text"]
 
+#: GPUs and NICs of a rack that a table shows, of each
+_FEW = 8
+
 
 def connections_text(machine: Machine, name: str, form: Literal["table", "json", "csv"]) -> str:
     """How each pair of devices is connected.
@@ -22,7 +25,7 @@ def connections_text(machine: Machine, name: str, form: Literal["table", "json",
         As it was asked for.
     form : {"table", "json", "csv"}
     """
-    devices, rows = connectivity(machine)
+    devices, rows = connectivity(machine, few=_FEW if form == "table" else None)
     if form == "json":
         found = {"machine": name, "devices": devices, "connections": rows, "legend": LEGEND}
         return json_text(found)
@@ -33,7 +36,9 @@ def connections_text(machine: Machine, name: str, form: Literal["table", "json",
     lines = _matrix(devices, rows)
     left = len(machine.gpus) + len(machine.ids("nic")) - len(devices)
     if left:
-        lines.append(f"({left} more devices in servers that are wired in the same way)")
+        rack = len(devices) < sum(len(machine.servers[0].blueprint.ids(kind)) for kind in ("gpu", "nic"))
+        where = "that are" if rack else "in servers that are"
+        lines.append(f"({left} more devices {where} wired in the same way)")
     return "\n".join([*lines, "", *(f"{word:4} {text}" for word, text in LEGEND.items())])
 
 

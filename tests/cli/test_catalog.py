@@ -114,3 +114,12 @@ def test_connections_of_a_mesh_are_ranges_where_they_count_up():
     assert "gpu0 - gpu{1..7}" in text
     assert "gpu5 - gpu6" in text
     assert "gpu{0..7} - plx{0..7}" in text
+
+
+def test_topo_of_a_rack_is_as_wide_as_that_of_a_server():
+    text = run("topo", "gb200-nvl72")
+    lines = text.splitlines()
+    assert lines[0].split() == [f"{kind}{index}" for kind in ("gpu", "nic") for index in range(8)]
+    assert "NV18" in lines[1]
+    assert "(128 more devices that are wired in the same way)" in text
+    assert max(map(len, lines)) == max(map(len, run("topo", "dgx-h100").splitlines()))
