@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from simperf.study.axes import LatinHypercube
     from simperf.study.collective import collective
     from simperf.study.compare import compare
+    from simperf.study.layouts import plan_layouts
     from simperf.study.limits import limits
     from simperf.study.planning import plan
     from simperf.study.sweep import sweep
@@ -143,6 +144,7 @@ _PUBLIC = {
     "new_group": "execution.ranks",
     "parse": "units",
     "plan": "study.planning",
+    "plan_layouts": "study.layouts",
     "predict": "study.uncertainty",
     "program": "programs",
     "record": "execution",
@@ -226,6 +228,7 @@ __all__ = [
     "new_group",
     "parse",
     "plan",
+    "plan_layouts",
     "predict",
     "program",
     "record",

@@ -1,19 +1,57 @@
-"""`simperf plan`: which machines train a model in time and within a budget."""
+"""`simperf plan`: which machines train a model in time and within a budget, and which layout trains it fastest."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from simperf.cli.options import Engine, Force, Format, Report, Samples
+from simperf.cli.options import Engine, Force, Format, Report, Samples, refuse_alone, typed_options
+
+if TYPE_CHECKING:
+    from simperf.study.layouts import LayoutRequest
 
 __all__ = ["plan"]
 
+#: options of a search of layouts that are keys of a file's tables
+_OF_LAYOUTS = ("on", "gpus", "batch", "sequence", "precision", "top", "time")
+_OF_PLAN = ("tokens", "deadline", "budget")
+#: options that have an effect only where layouts are asked for on the command line
+_WITH_LAYOUTS = (*_OF_LAYOUTS, *_OF_PLAN, "price", "vary", "stack")
+#: options of plans of machines alone
+_OF_MACHINES = ("samples", "plot", "report")
+
 
 def plan(
-    file: Annotated[Path, typer.Argument(metavar="PLAN", help="A plan's file (TOML).")],
+    context: typer.Context,
+    file: Annotated[Path | None, typer.Argument(metavar="PLAN", help="A plan's file (TOML).")] = None,
+    layouts: Annotated[
+        str, typer.Option("--layouts", metavar="MODEL", help="Search layouts of a model, without a file.")
+    ] = "",
+    on: Annotated[
+        list[str] | None, typer.Option("--on", metavar="MACHINE", help="A server or cluster; may be repeated.")
+    ] = None,
+    gpus: Annotated[str, typer.Option("--gpus", metavar="N,...", help="GPUs that train, such as 512,1024.")] = "",
+    batch: Annotated[int, typer.Option("--batch", metavar="N", help="Samples of a step on all GPUs.")] = 0,
+    sequence: Annotated[int, typer.Option("--sequence", metavar="N", help="Tokens of a sample.")] = 0,
+    precision: Annotated[str, typer.Option("--precision", metavar="NAME,...", help="Precisions that are tried.")] = "",
+    vary: Annotated[
+        list[str] | None,
+        typer.Option("--vary", metavar="KEY=VALUES", help='Values of an axis, as in "tp=4,8"; may be repeated.'),
+    ] = None,
+    stack: Annotated[str, typer.Option("--stack", metavar="NAME", help="Software stack of the layouts.")] = "",
+    tokens: Annotated[float, typer.Option("--tokens", metavar="N", help="Tokens that are trained.")] = 0.0,
+    deadline: Annotated[str, typer.Option("--deadline", metavar="TIME", help='Such as "60 days".')] = "",
+    budget: Annotated[str, typer.Option("--budget", metavar="USD", help='Such as "1e6 USD".')] = "",
+    price: Annotated[str, typer.Option("--price", metavar="USD", help='Of a server, such as "80 USD/h".')] = "",
+    top: Annotated[int, typer.Option("--top", metavar="N", help="Find so many of the fastest layouts.")] = 1,
+    time: Annotated[str, typer.Option("--time", metavar="TIME", help="Begin no simulation after it.")] = "",
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", metavar="FILE", help="Write layouts as JSON; an interrupted search continues."),
+    ] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Throw away what an interrupted search left.")] = False,
     explain: Annotated[
         int, typer.Option("--explain", metavar="N", min=0, help="Show candidate N in detail, and what limits it.")
     ] = 0,
@@ -21,12 +59,17 @@ def plan(
     samples: Samples = 0,
     force: Force = False,
     everything: Annotated[bool, typer.Option("--all", help="List every candidate.")] = False,
-    output: Format = "table",
+    form: Format = "table",
     plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw time and cost.")] = None,
     report: Report = None,
     cache: Annotated[bool, typer.Option("--cache/--no-cache", help="Take runs that were made before.")] = True,
 ) -> int:
-    """Rank the machines that train a model by a deadline and within a budget, and say why the others lose."""
+    """Rank the machines that train a model by a deadline and within a budget, or its layouts, and why others lose."""
+    if (layouts or file is None) or _asks_for_layouts(file):
+        given = {name: context.params[name] for name in typed_options(context)}
+        request = _layouts(context, file, layouts, given, force=force)
+        return _search(request, given, explain=explain, engine=engine, everything=everything, form=form, cache=cache)
+    refuse_alone(context, {**dict.fromkeys(_WITH_LAYOUTS, "layouts"), "output": "layouts", "fresh": "layouts"})
     from simperf.cli.outputs import verify_outputs
     from simperf.cli.sweep import Shown
     from simperf.cli.terminal import note, play, typed
@@ -46,7 +89,7 @@ def plan(
         scenario = found.scenario(explain)
         typer.echo(format_candidate(found, explain, format_limits(limits(scenario, engine=engine, play=play))))
     else:
-        typer.echo(plan_output(found, output, all_rows=everything))
+        typer.echo(plan_output(found, form, all_rows=everything))
     if plot is not None:
         plot_plan(found, plot)
         note(f"wrote {plot}")
@@ -56,4 +99,110 @@ def plan(
         first = found.scenario(1)
         save_page(plan_report(found, command=typed(), winner=play(first), machine=first.machine), report)
         note(f"wrote {report}: open it in a browser")
+    return 0
+
+
+def _asks_for_layouts(file: Path) -> bool:
+    """Whether a plan's file has a table of layouts."""
+    from simperf.files import read_toml
+
+    return "layouts" in read_toml(file).data
+
+
+def _layouts(
+    context: typer.Context, file: Path | None, model: str, given: dict[str, Any], *, force: bool
+) -> LayoutRequest:
+    """The search that a file or the options ask for."""
+    from dataclasses import replace
+
+    from simperf.errors import InputError, Problem
+    from simperf.study.layouts import load_layouts, make_layouts
+
+    if file is None and not model:
+        raise typer.BadParameter("name a plan's file, or a model with --layouts")
+    odd = [key for key in _OF_MACHINES if key in given]
+    odd += [key for key in _WITH_LAYOUTS if key in given] if file is not None else []
+    flags = {one.name: max(one.opts, key=len) for one in context.command.params}
+    problems = [
+        Problem("has no effect on this search of layouts", file=flags[key], expected="the file's key") for key in odd
+    ]
+    if file is not None and model:
+        problems.append(
+            Problem("a file says which model it is", file="--layouts", value=model, expected="one of the two")
+        )
+    if problems:
+        raise InputError(problems)
+    if file is not None:
+        found = load_layouts(file)
+        return replace(found, force=True) if force else found
+    table: dict[str, Any] = {"model": model}
+    table |= {key: given[key] for key in _OF_LAYOUTS if key in given}
+    for key in ("gpus", "precision"):
+        table |= {key: _values(table[key])} if key in table else {}
+    for text in given.get("vary") or ():
+        key, _, values = text.partition("=")
+        table[key.strip()] = _values(values)
+    data: dict[str, Any] = {"layouts": table, "plan": {key: given[key] for key in _OF_PLAN if key in given}}
+    data["plan"] |= {"force": True} if force else {}
+    data |= {"prices": {"own": dict.fromkeys(given["on"] or (), given["price"])}} if given.get("price") else {}
+    data |= {"program": {"stack": given["stack"]}} if given.get("stack") else {}
+    try:
+        return make_layouts(data)
+    except InputError as error:
+        raise InputError([_of_option(one) for one in error.problems]) from None
+
+
+def _of_option(problem: Any) -> Any:
+    """A problem of a key, told by the option that gave it."""
+    from dataclasses import replace
+
+    table, _, key = problem.key.partition(".")
+    names = {"layouts.model": "--layouts", "prices.own": "--price", "program.stack": "--stack"}
+    option = names.get(problem.key, f"--{key}" if key in (*_OF_LAYOUTS, *_OF_PLAN) else "--vary")
+    if problem.file or table not in ("layouts", "plan", "prices", "program"):
+        return problem
+    return replace(problem, file=option, line=0, key="" if option != "--vary" else key)
+
+
+def _values(text: str) -> list[Any]:
+    """Values behind commas; numbers where they are."""
+    return [int(one) if one.strip().isdecimal() else one.strip() for one in str(text).split(",") if one.strip()]
+
+
+def _search(
+    request: LayoutRequest,
+    given: dict[str, Any],
+    *,
+    explain: int,
+    engine: str,
+    everything: bool,
+    form: Any,
+    cache: bool,
+) -> int:
+    """Search, and show what was found."""
+    from simperf.cli.sweep import Shown
+    from simperf.cli.terminal import note, play
+    from simperf.report.layout_plans import layouts_output
+    from simperf.report.limits import format_limits
+    from simperf.study.layouts import plan_layouts
+    from simperf.study.limits import limits
+
+    output, shown = given.get("output"), Shown()
+    journal = f"{output}.journal" if output is not None else None
+    try:
+        found = plan_layouts(
+            request, engine=engine, journal=journal, fresh=bool(given.get("fresh")), cache=cache, progress=shown
+        )
+    finally:
+        shown.end()
+    if explain:
+        scenario = found.scenario(explain)
+        typer.echo(scenario.title + "\n" + found.ranked[explain - 1].reason)
+        typer.echo(format_limits(limits(scenario, engine=engine, play=play)))
+    else:
+        typer.echo(layouts_output(found, form, all_rows=everything))
+    if output is not None:
+        found.save(output)
+        Path(f"{output}.journal").unlink(missing_ok=True)
+        note(f"wrote {output}")
     return 0

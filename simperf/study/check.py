@@ -27,6 +27,7 @@ from simperf.scenario import (
 from simperf.scenario.expectation import KINDS as EXPECTATIONS
 from simperf.scenario.placing import placed
 from simperf.scenario.profile_use import refuse_unused
+from simperf.study.layouts import load_layouts
 from simperf.study.planning.candidates import choices
 from simperf.study.planning.request import load_request
 from simperf.workload.modelfile import FORMAT as TRACED
@@ -103,6 +104,8 @@ def _what(path: str) -> str:
         return _what_json(path)
     toml = read_toml(path)
     data = toml.data
+    if "layouts" in data:
+        return "a search of layouts"
     if "program" in data:
         return "a scenario"
     if "kind" in data:
@@ -208,6 +211,13 @@ def _plan(path: str) -> str:
     return f"plan for {request.model.name}, {count} candidate{'' if count == 1 else 's'}"
 
 
+def _layouts(path: str) -> str:
+    """Check the file of a search of layouts; says what it is."""
+    request = load_layouts(path)
+    machines = ", ".join(f"{one.gpus} GPUs of {one.name}" for one in request.machines)
+    return f"search of layouts of {request.name} on {machines}"
+
+
 #: checks of files that may name parts of folders, and of others; each says what the file is
 _PARTS: dict[str, Callable[[str, Sequence[Path]], str]] = {"a part": _part, "a stack": _stack}
 _OTHERS: dict[str, Callable[[str], str]] = {
@@ -215,6 +225,7 @@ _OTHERS: dict[str, Callable[[str], str]] = {
     "a layout": _layout,
     "a model": _model,
     "a plan": _plan,
+    "a search of layouts": _layouts,
 }
 
 

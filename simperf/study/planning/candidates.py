@@ -21,7 +21,16 @@ from simperf.training.strategies import ONE_PROCESS, STRATEGIES, has_option
 from simperf.units import format_quantity
 from simperf.workload.model import TracedModel
 
-__all__ = ["CandidateBound", "Configuration", "bound_of", "choices", "cluster_table", "gpu_of", "scenario_data"]
+__all__ = [
+    "CandidateBound",
+    "Configuration",
+    "bound_of",
+    "choices",
+    "cluster_table",
+    "fabric_of",
+    "gpu_of",
+    "scenario_data",
+]
 
 #: what NCCL and the framework keep of a GPU's memory for themselves is not modelled; a full device is full
 _LINKS = ("-jumbo", "")
@@ -156,7 +165,7 @@ _BOUNDS: dict[tuple[Any, ...], tuple[TracedModel, float]] = {}
 
 
 @lru_cache(maxsize=256)
-def _fabric(catalog: Catalog, instance: str) -> tuple[tuple[str, Any], ...]:
+def fabric_of(catalog: Catalog, instance: str) -> tuple[tuple[str, Any], ...]:
     """The network that the instance's cards are for: the slowest link of their technology that is no slower."""
     machine = catalog.machine(instance)
     cards = [machine.nodes[name].part for name in machine.ids("nic")]
@@ -187,7 +196,7 @@ def cluster_table(request: Request, choice: Configuration) -> dict[str, Any]:
     table: dict[str, Any] = {"folder": request.toml.data["candidates"]["folder"]} if _own(request) else {}
     if choice.nodes == 1:
         return table | {"use": choice.instance}
-    fabric = dict(request.fabric) or dict(_fabric(request.catalog, choice.instance))
+    fabric = dict(request.fabric) or dict(fabric_of(request.catalog, choice.instance))
     return table | {"server": choice.instance, "count": choice.nodes, "fabric": fabric}
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache, lru_cache, partial
+from typing import NamedTuple
 
 from simperf.collectives.relayed import TokenKernel
 from simperf.errors import InputError, Problem, UnknownNameError, nearest_divisors
@@ -40,6 +41,10 @@ from simperf.workload.tuning import Trained
 
 __all__ = ["divide", "pacing_of", "rank_precision"]
 
+#: passes of ranks that are kept: layouts that are searched differ in few of them
+MOST_KEPT = 512
+#: plans of schedules that are kept, which have up to a million passes each
+PLANS_KEPT = 16
 #: weights of the embedding, which the head has too where both are one
 _TIED = "embed.weight"
 
@@ -76,7 +81,8 @@ def divide(
     InputError
         All that does not divide, with what would.
     """
-    passes = cache(partial(_passes, model, layout, strategy))
+    part = _PartOfRank.of(layout, strategy)
+    passes = cache(partial(_passes, model, part))
     loads = strategy.routing.loads(model.model.experts) if model.model.experts else (strategy.routing,)
 
     def spread(routing: Routing, place: int = 0, *, gates: bool = False) -> Spread:
@@ -115,7 +121,7 @@ def divide(
     largest = max(range(len(loads)), key=lambda number: max(drawn[number].of_places)) if drawn else 0
     parts = [on(one.fullest, load) for one, load in zip(drawn, loads, strict=bool(drawn))] or [on(0)]
     work = StepWork(plan, parts[largest], made.message_nbytes, (), 0.0, made.received)
-    if any(len(work.holders(stage)) != plan.copies for stage in range(work.stages)):
+    if plan.copies > 1 and any(len(work.holders(stage)) != plan.copies for stage in range(work.stages)):
         message = (
             "stages are expected that have the same parts of all copies of the model: their gradients are added up"
         )
@@ -228,7 +234,7 @@ def _plan(layout: Layout, strategy: ModelParallel, batch: int) -> Schedule:
         )
     try:
         with batches_of_schedule(each):
-            plan = make_schedule(strategy.schedule, stages=layout.pp, microbatches=batch // each, **chunks)
+            plan = _schedule(strategy.schedule, layout.pp, batch // each, **chunks)
     except UnknownNameError as error:
         raise InputError(Problem(str(error), key="schedule", value=strategy.schedule)) from None
     if plan.copies > 1 and layout.sharding == "zero-3":
@@ -237,6 +243,11 @@ def _plan(layout: Layout, strategy: ModelParallel, batch: int) -> Schedule:
             Problem(message, key="layout.sharding", value=layout.sharding, expected='"zero-1" or "zero-2"')
         )
     return plan
+
+
+@lru_cache(maxsize=PLANS_KEPT)
+def _schedule(name: str, stages: int, microbatches: int, **options: int) -> Schedule:
+    return make_schedule(name, stages=stages, microbatches=microbatches, **options)
 
 
 def _layers_of_parts(layers: int, parts: int, given: Sequence[int]) -> tuple[int, ...]:
@@ -314,26 +325,38 @@ def rank_precision(model: Dimensions, layout: Layout, strategy: ModelParallel, a
     return made
 
 
+class _PartOfRank(NamedTuple):
+    """A rank's part of each layer, as far as layout and strategy decide it; those of many layouts are equal."""
+
+    tp: int
+    sequence_parallel: bool
+    microbatch: int
+    scattered: bool
+    reduces_each: bool
+
+    @classmethod
+    def of(cls, layout: Layout, strategy: ModelParallel) -> _PartOfRank:
+        """That of a rank of a layout."""
+        each = _reduces_each(layout, strategy)
+        return cls(layout.tp, strategy.sequence_parallel, strategy.microbatch, strategy.messages.scattered, each)
+
+
+@lru_cache(maxsize=MOST_KEPT)
 def _passes(
-    model: Dimensions,
-    layout: Layout,
-    strategy: ModelParallel,
-    numbers: RankPrecision,
-    recompute: Recomputation,
-    spread: Spread,
+    model: Dimensions, part: _PartOfRank, numbers: RankPrecision, recompute: Recomputation, spread: Spread
 ) -> RankPasses:
     """Passes of one rank."""
     return rank_passes(
         model.model,
         model.kernels,
-        tp=layout.tp,
-        sequence_parallel=strategy.sequence_parallel,
-        microbatch=strategy.microbatch,
+        tp=part.tp,
+        sequence_parallel=part.sequence_parallel,
+        microbatch=part.microbatch,
         recompute=recompute,
         precision=numbers,
-        scattered=strategy.messages.scattered,
+        scattered=part.scattered,
         spread=spread,
-        trained=Trained(model.adapters, model.documents, _reduces_each(layout, strategy)),
+        trained=Trained(model.adapters, model.documents, part.reduces_each),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import combinations
@@ -14,7 +14,7 @@ from simperf.layout.layout import Sharding
 from simperf.memory import DRIVER, Allocator, StageMemory
 from simperf.training.offload import Offload
 from simperf.training.pipelined.division import divide, pacing_of
-from simperf.training.pipelined.stage_memory import libraries_of, work_memory
+from simperf.training.pipelined.stage_memory import fullest_stages, libraries_of, work_memory
 from simperf.training.pipelined.work import StepWork
 from simperf.training.replica import Dimensions
 from simperf.training.strategies import ModelParallel
@@ -25,8 +25,8 @@ __all__ = ["Change", "Divided", "changes_that_fit", "refuse_what_does_not_fit"]
 
 #: changes that are told
 MOST_TOLD = 4
-#: micro-batches for each chunk of a pipeline from which on most schedules hold no more at a time
-_ENOUGH = 4
+#: micro-batches for each stage of a pipeline from which on most schedules hold no more at a time
+_ENOUGH = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,23 +69,32 @@ class Divided:
         InputError
             What does not divide.
         """
-        return self._held(self._work() if work is None else work)
+        return self._held(self.work() if work is None else work)
 
     def peak(self) -> float:
-        """Most that a rank of any stage holds [B]; found with few micro-batches where no more are held at a time."""
-        together = self.layout.dp * self.strategy.microbatch
-        enough = _ENOUGH * self.layout.pp * self.strategy.chunks * together
-        if self.batch > enough and self.batch % together == 0:
-            work = replace(self, batch=enough)._work()
-            if max(work.plan.in_flight) < work.plan.microbatches * work.plan.chunks:
-                return max(one.peak.total for one in self._held(work))
-        return max(one.peak.total for one in self.memory())
+        """Most that a rank of any stage holds [B]."""
+        return self.most(self.sample())
 
-    def _work(self) -> StepWork:
+    def most(self, work: StepWork) -> float:
+        """Most that a rank of any stage holds [B], of work that `sample` gives."""
+        return max(one.peak.total for one in self._held(work, fullest_stages(work)))
+
+    def sample(self) -> StepWork:
+        """The work of a step with few micro-batches, where no more are held at a time with all of them."""
+        together = self.layout.dp * self.strategy.microbatch
+        enough = _ENOUGH * self.layout.pp * together
+        if self.batch > enough and self.batch % together == 0:
+            work = replace(self, batch=enough).work()
+            if max(work.plan.in_flight) < work.plan.microbatches * work.plan.chunks:
+                return work
+        return self.work()
+
+    def work(self) -> StepWork:
+        """The work of a step."""
         given = self.model, self.layout, self.strategy, self.batch
         return divide(*given, architecture=self.architecture, offload=self.offload)
 
-    def _held(self, work: StepWork) -> tuple[StageMemory, ...]:
+    def _held(self, work: StepWork, stages: Sequence[int] | None = None) -> tuple[StageMemory, ...]:
         libraries, pacing = libraries_of(self.model.kernels), pacing_of(self.layout, self.strategy)
         return work_memory(
             work,
@@ -94,6 +103,7 @@ class Divided:
             libraries=libraries,
             architecture=self.architecture,
             allocator=self.allocator,
+            stages=stages,
         )
 
 

@@ -107,7 +107,7 @@ def refuse_idle_split(layout: Layout, strategy: ModelParallel, plan: Schedule) -
     InputError
         The schedule, and what would do.
     """
-    if plan.split and layout.pp == 1 and plan.chunks == 1:
+    if layout.pp == 1 and plan.chunks == 1 and plan.split:
         message = "has no effect: there is one stage, which has no bubble to fill"
         raise InputError(
             Problem(message, key="schedule", value=strategy.schedule, expected="1f1b, or layout.pp above 1")

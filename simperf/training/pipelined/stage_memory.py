@@ -32,10 +32,12 @@ from simperf.workload.op import Op
 from simperf.workload.precision import element_size
 from simperf.workload.transformers.passes import LayerPasses
 
-__all__ = ["Library", "libraries_of", "work_memory"]
+__all__ = ["Library", "fullest_stages", "libraries_of", "work_memory"]
 
 Library: TypeAlias = Literal["torch", "transformer-engine"]
 _SINGLE = element_size("fp32")
+#: schedules of which stages differ in the forward passes ahead of their first backward pass alone
+_STAGGERED = ("1f1b", "gpipe", "interleaved")
 #: states of Adam in fp32, for each weight
 _ADAM = 2
 
@@ -53,6 +55,7 @@ def work_memory(
     libraries: Sequence[Library] = (),
     architecture: str = "",
     allocator: Allocator = "none",
+    stages: Sequence[int] | None = None,
 ) -> tuple[StageMemory, ...]:
     """Memory of a rank of each stage over a step, of that whose experts get most rows.
 
@@ -71,12 +74,14 @@ def work_memory(
         Of its memory. With segments of fixed sizes passes leave blocks of single tensors, in which tensors of all
         gradients find no place if they are larger; with those that expand, and with none named, what they leave is one
         block.
+    stages : sequence of int, optional
+        Those that are asked for; all by default.
     """
     if work.rows:
         work = work.at(work.rows.index(max(work.rows)))
     found: dict[object, StageMemory] = {}
-    stages = []
-    for stage in range(work.stages):
+    held = []
+    for stage in range(work.stages) if stages is None else stages:
         order = _order(work, stage)
         numbers = work.chunks(stage)
         own = [work.layers(stage, number) for number in numbers]
@@ -101,8 +106,25 @@ def work_memory(
             if work.units and not pacing.each:
                 made = replace(made, apart=(*made.apart, ("buckets", _parts(work, stage, layout))))
             found[order, chunks] = made
-        stages.append(found[order, chunks])
-    return tuple(stages)
+        held.append(found[order, chunks])
+    return tuple(held)
+
+
+def fullest_stages(work: StepWork) -> tuple[int, ...]:
+    """Stages of which one holds most: of those with like layers, that with most micro-batches in flight.
+
+    So it is where all stages have passes in one order, but for how many forward passes go ahead of the first backward
+    pass; of other schedules all stages are given.
+    """
+    if work.plan.name not in _STAGGERED:
+        return tuple(range(work.stages))
+    found: dict[object, int] = {}
+    in_flight = work.plan.in_flight
+    for stage in range(work.stages):
+        like = tuple(tuple(id(one.forward) for one in work.layers(stage, chunk)) for chunk in work.chunks(stage))
+        if like not in found or in_flight[stage] > in_flight[found[like]]:
+            found[like] = stage
+    return tuple(found.values())
 
 
 def _without_block(tensors: Sequence[float], layers: Sequence[LayerPasses]) -> float:

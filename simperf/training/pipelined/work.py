@@ -266,6 +266,8 @@ class StepWork:
 
     def holders(self, stage: int) -> tuple[int, ...]:
         """Stages that have the same parts of the model as a stage, itself among them."""
+        if self.plan.copies == 1:
+            return (stage,)
         own = self._held(stage)
         return tuple(one for one in range(self.stages) if self._held(one) == own)
 

@@ -48,7 +48,7 @@ def test_activations_go_to_the_host_and_come_back_once_each():
 def test_what_is_hidden_and_exposed_is_the_time_of_the_copies(pp):
     plain, away = run({}, batch=4, pp=pp), run({"program.offload_layers": 2}, batch=4, pp=pp)
     assert value(away, "time per step") >= value(plain, "time per step")
-    layer = divided(Offload())._work().layers(0, 0)[1].activations
+    layer = divided(Offload()).work().layers(0, 0)[1].activations
     moved = value(away, "stage 0: exposed host") + value(away, "stage 0: hidden host")
     alone = 2 * 2 * 4 * layer / 63.0e9  # not faster than the link: there and back, blocks, micro-batches
     assert alone < moved < 2 * alone
@@ -68,13 +68,13 @@ def test_activations_of_two_blocks_are_on_the_gpu():
 
 
 def test_the_host_holds_activations_in_flight_and_states():
-    work = divided(Offload(layers=2), pp=2, batch=8)._work()
+    work = divided(Offload(layers=2), pp=2, batch=8).work()
     layer = work.layers(0, 0)[1].activations
     assert held_on_host(work, 0) == 2 * 2 * layer
     assert held_on_host(work, 1) == 2 * layer
-    states = divided(Offload(states="host"))._work()
+    states = divided(Offload(states="host")).work()
     assert held_on_host(states, 0) == MODEL.parameters * (12 + 2)
-    assert held_on_host(divided(Offload(states="streamed"))._work(), 0) == MODEL.parameters * 12
+    assert held_on_host(divided(Offload(states="streamed")).work(), 0) == MODEL.parameters * 12
     found = divided(Offload(states="host")).memory()[0].peak.held
     assert "optimizer" not in found
     assert "master" not in found

@@ -1,0 +1,105 @@
+"""What `simperf plan --layouts` shows: the ranking of layouts, what was not played and why."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from typing import Literal
+
+from simperf.json_format import json_text
+from simperf.report.rows import rows_text
+from simperf.study.layouts import LayoutPlan, RankedLayout
+from simperf.study.planning.candidates import hours
+from simperf.units import format_quantity
+
+__all__ = ["format_layouts", "layouts_output"]
+
+#: width of the text [characters]
+_WIDTH = 80
+
+
+def layouts_output(found: LayoutPlan, form: Literal["table", "json", "csv"], *, all_rows: bool = False) -> str:
+    """A search as a table of its first layouts, or of all, or as JSON or CSV of all."""
+    if form == "table":
+        return format_layouts(found, most=10**6 if all_rows else 10)
+    document = found.to_dict()
+    if form == "json":
+        return json_text(document)
+    units = {"step": "s", "step_interval": "s", "bound": "s", "tokens_per_second": "1/s", "memory": "B", "time": "s"}
+    units |= {"cost": "USD", "price": "USD/h"}
+    parts = dict.fromkeys(name for row in document["ranked"] for name in row["parts"])
+    keys = dict.fromkeys(key for row in document["ranked"] for key in row if key != "parts")
+    rows = []
+    for row in document["ranked"]:
+        layers = " ".join(map(str, row.get("stage_layers", ())))
+        known = {key: row.get(key) for key in keys} | ({"stage_layers": layers} if "stage_layers" in keys else {})
+        rows.append(known | {f"part: {name}": row["parts"].get(name) for name in parts})
+    return rows_text(rows, "csv", units=units | {f"part: {name}": "s" for name in parts})
+
+
+def format_layouts(found: LayoutPlan, *, most: int = 10) -> str:
+    """As text of 80 columns: the question, the ranked layouts (at most so many), and what became of all others."""
+    request = found.request
+    lines = [request.title]
+    lines += _fill(f"{request.name}, {request.batch} samples of {request.model.sequence} tokens a step", "")
+    lines += _fill(f"Assumed: {'; '.join(request.assumed)}.", "") if request.assumed else []
+    lines.append("")
+    several = len(request.machines) > 1
+    for one in found.ranked[:most]:
+        lines += _block(one, several=several)
+    if len(found.ranked) > most:
+        lines.append(f"{len(found.ranked) - most} more were simulated: --all lists them")
+    lines += ["", *_summary(found)]
+    return "\n".join(lines)
+
+
+def _block(one: RankedLayout, *, several: bool) -> Iterator[str]:
+    """Lines of a layout: what it is, its numbers, and why it stands where it does."""
+    where = f"{one.machine.gpus} x {one.machine.name}: " if several else ""
+    yield from _fill(where + one.choice.name, f"{one.number:>3}{'*' if one.best else ' '} ")
+    step = format_quantity(one.step, "s", digits=4)
+    if one.interval:
+        step += " [{} .. {}]".format(*(format_quantity(end, "s", digits=3) for end in one.interval))
+    facts = [step, f"MFU {100 * one.used:.1f} %" if one.used else "", f"{one.tokens:,.0f} tokens/s"]
+    facts.append(f"{format_quantity(one.memory, 'B', digits=3)} a GPU")
+    facts += [hours(one.time)] if one.time is not None else []
+    facts += [f"{one.cost:,.2f} USD"] if one.cost is not None else []
+    yield from _fill("  ".join(filter(None, facts)), " " * 5)
+    yield from _fill(one.reason, " " * 5)
+
+
+def _summary(found: LayoutPlan) -> Iterator[str]:
+    """What was looked at, how sure the answer is, and prices."""
+    counts, request = found.counts(), found.request
+    told = f"{counts['layouts']:,} layouts: {counts['do not fit']:,} do not fit in memory, {counts['simulated']:,} were"
+    told += f" simulated, {counts['ruled out by bound']:,} are ruled out by a lower bound on their step"
+    told += f", {counts['not reached']:,} were not reached" if counts["not reached"] else ""
+    yield from _fill(f"{told}.", "")
+    if counts["cannot be played"]:
+        yield from _fill(f"{counts['cannot be played']:,} more cannot be played:", "")
+        reasons = dict.fromkeys(why for one in found.searched for why in one.machine.refusals)
+        for why in list(reasons)[:3]:
+            yield from _fill(why, "  ")
+    for name, why in found.failed[:3]:
+        yield from _fill(f"{name} was not simulated: {why}", "")
+    gap = found.gap()
+    fastest = "The search is complete: no other layout is faster."
+    if gap > 0:
+        fastest = f"The time was up: a layout that was not reached may be faster by {100 * gap:.1f} % at most."
+    yield from _fill(f"{fastest} The fastest is {100 * found.bound_gap():.1f} % above its own bound.", "")
+    yield "* Pareto-optimal in time, cost and GPUs"
+    if found.why_not:
+        yield from _fill(f"No 90 % intervals: {found.why_not}", "")
+    elif any(one.interval for one in found.ranked):
+        yield from _fill("90 % intervals are of each step by itself; layouts of one model are missed alike.", "")
+    for machine in request.machines:
+        if machine.price is None:
+            yield from _fill(f"No price is known for {machine.name}: --price or [prices] own gives one.", "")
+        elif machine.price_source:
+            price = f"{machine.name}: {machine.price:,.2f} USD/h for {machine.gpus} GPUs ({machine.price_source})"
+            yield from _fill(price, "")
+
+
+def _fill(text: str, lead: str) -> list[str]:
+    """A text in lines of the width, with a lead before the first and as many spaces before the others."""
+    return textwrap.wrap(text, _WIDTH, initial_indent=lead, subsequent_indent=" " * len(lead))

@@ -1,0 +1,78 @@
+"""The nearest that fits, where none of the layouts that were asked for does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from simperf.errors import InputError
+from simperf.study.layouts.request import LayoutRequest, TrainingMachine, make_layouts
+from simperf.study.layouts.weighing import WeighedMachine, weigh
+from simperf.training.pipelined.fitting_changes import changes_that_fit
+from simperf.units import format_quantity
+
+__all__ = ["nothing_fits"]
+
+#: layouts of least memory of which changes are tried, and how many times as many GPUs are
+_TRIED, _MORE = 8, (1, 2, 4, 8, 16, 32, 64)
+#: keys of ``[layouts]`` that are kept where others are tried, and axes that take least memory
+_KEPT = ("model", "sequence", "folder", "precision")
+_LEAST = {"microbatch": 1, "schedule": "1f1b", "recompute": ["none", "full"]}
+
+
+def nothing_fits(request: LayoutRequest, machines: Sequence[WeighedMachine]) -> InputError:
+    """The error that says by how much memory is short, and what fits.
+
+    First come changes of the layouts with least memory on as many GPUs, each tried; then the fewest GPUs, by doubling,
+    on which one of the layouts that were asked for fits.
+
+    Parameters
+    ----------
+    request : LayoutRequest
+    machines : sequence of WeighedMachine
+    """
+    full = [(one.full[0], one) for one in machines if one.full]
+    if not full:
+        reasons = "; ".join(dict.fromkeys(why for one in machines for why in one.refusals))
+        return InputError(request.toml.problem(("layouts",), f"no layout can be played: {reasons}"))
+    least, machine = min(full, key=lambda each: each[0].memory / each[1].capacity)
+    count = sum(len(one.full) for one in machines)
+    have, need = format_quantity(machine.capacity, "B"), format_quantity(least.memory, "B")
+    where = f"{machine.machine.gpus} GPUs of {machine.machine.name}"
+    message = (
+        f"memory: none of {count:,} layouts fits on {where}; {least.choice.name} needs least, {need} of {have} "
+        "beside the driver's context"
+    )
+    expected = _changed(machine) or _on_more(request, machine.machine)
+    return InputError(request.toml.problem(("layouts",), message, expected=expected or "a smaller model, or more GPUs"))
+
+
+def _changed(machine: WeighedMachine) -> str:
+    """A change of one of the layouts with which it fits on as many GPUs; empty if there is none."""
+    for one in machine.full[:_TRIED]:
+        found = changes_that_fit(machine.divided(one.choice), machine.capacity)
+        if found:
+            first = found[0]
+            return f"{one.choice.name} with {first.text}, which needs {format_quantity(first.peak, 'B')}"
+    return ""
+
+
+def _on_more(request: LayoutRequest, machine: TrainingMachine) -> str:
+    """The fewest GPUs, by doubling, on which a layout of least memory fits; empty if there are none.
+
+    Any layout is tried, whatever axes were given, with micro-batches of one sample and a plain pipeline.
+    """
+    server = machine.table.get("server", machine.table.get("use"))
+    for factor in _MORE:
+        gpus = machine.gpus * factor
+        table = {key: value for key, value in request.toml.data["layouts"].items() if key in _KEPT}
+        table |= {"on": server, "gpus": gpus, "batch": max(request.batch, gpus), **_LEAST}
+        try:
+            asked = replace(make_layouts({**request.toml.data, "layouts": table}), toml=request.toml)
+            found = weigh(asked, asked.machines[0]).fitting
+        except InputError:
+            continue
+        if found:
+            need, batch = format_quantity(found[0].memory, "B"), table["batch"]
+            return f"{gpus} GPUs of {server} with a batch of {batch}: {found[0].choice.name}, {need}"
+    return ""

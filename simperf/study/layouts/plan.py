@@ -1,0 +1,284 @@
+"""The answer of a search: layouts in their order, why the others lose, and what nothing beats."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from typing import Any
+
+from simperf.analysis.intervals import intervals_of
+from simperf.errors import InputError, Problem
+from simperf.files import write_packed
+from simperf.json_format import FORMAT
+from simperf.outputs import DATA, check_name, data_frame, html_table
+from simperf.scenario import Scenario, make_scenario
+from simperf.study.executors import check_engine
+from simperf.study.layouts.axes import LayoutChoice
+from simperf.study.layouts.nearest import nothing_fits
+from simperf.study.layouts.ranked_layout import RankedLayout
+from simperf.study.layouts.reasons import losses, step_parts
+from simperf.study.layouts.request import LayoutRequest, load_layouts, make_layouts
+from simperf.study.layouts.scenarios import layout_scenario
+from simperf.study.layouts.search import STEP, Searched, search
+from simperf.study.layouts.weighing import WeighedMachine, weigh
+from simperf.study.sweep import Progress
+
+__all__ = ["LayoutPlan", "RankedLayout", "plan_layouts"]
+
+_USED, _TOKENS, _MEMORY = "model FLOP utilisation", "tokens per second", "memory"
+
+
+@dataclass(frozen=True)
+class LayoutPlan:
+    """Layouts in their order.
+
+    Parameters
+    ----------
+    request : LayoutRequest
+    ranked : tuple of RankedLayout
+        Those that were played, the feasible ones first, by the time of a step.
+    failed : tuple of (str, str)
+        Those whose run failed, and why.
+    searched : tuple of Searched
+        Of each machine.
+    why_not : str
+        Why there are no intervals; empty if there are.
+    """
+
+    request: LayoutRequest
+    ranked: tuple[RankedLayout, ...]
+    failed: tuple[tuple[str, str], ...]
+    searched: tuple[Searched, ...]
+    why_not: str = ""
+
+    @property
+    def winner(self) -> RankedLayout:
+        """The first."""
+        return self.ranked[0]
+
+    def scenario(self, number: int = 1) -> Scenario:
+        """The scenario that played layout `number`, for `simperf.run` and `simperf.limits`.
+
+        Raises
+        ------
+        InputError
+            No such layout.
+        """
+        if not 1 <= number <= len(self.ranked):
+            expected = f"1 to {len(self.ranked)}"
+            raise InputError(Problem(f"there is no layout {number}", file="--explain", expected=expected))
+        one = self.ranked[number - 1]
+        return make_scenario(layout_scenario(self.request, one.machine, one.choice), folder=self.request.folder)
+
+    def counts(self) -> dict[str, int]:
+        """How many layouts were looked at, do not fit, were played, and were ruled out by their bound."""
+        return {
+            "layouts": sum(one.machine.layouts for one in self.searched),
+            "do not fit": sum(len(one.machine.full) for one in self.searched),
+            "simulated": sum(len(one.played) for one in self.searched),
+            "ruled out by bound": sum(len(one.left) for one in self.searched if one.finished),
+            "not reached": sum(len(one.left) for one in self.searched if not one.finished),
+            "cannot be played": sum(sum(one.machine.refusals.values()) for one in self.searched),
+        }
+
+    def gap(self) -> float:
+        """By how much the fastest layout may be slower than the fastest of all at most [1]; 0 for a finished search."""
+        found = 0.0
+        for one in self.searched:
+            steps = [each.step for each in self.ranked if each.machine == one.machine.machine]
+            if not one.finished and steps and one.left:
+                found = max(found, min(steps) / one.left[0].bound - 1.0)
+        return found
+
+    def bound_gap(self) -> float:
+        """By how much the time of the fastest layout is above its own bound [1]."""
+        fastest = min(self.ranked, key=lambda one: one.step)
+        return fastest.step / fastest.bound - 1.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, in SI units."""
+        request = self.request
+        return {
+            "format": FORMAT,
+            "title": request.title,
+            "model": request.name,
+            "batch": request.batch,
+            "sequence": request.model.sequence,
+            "assumed": list(request.assumed),
+            "tokens": request.tokens or None,
+            "deadline": _finite(request.deadline),
+            "budget": _finite(request.budget),
+            "counts": self.counts(),
+            "gap": self.gap(),
+            "gap of the bound": self.bound_gap(),
+            "no_interval": self.why_not,
+            "ranked": [_plain(one) for one in self.ranked],
+            "failed": [{"layout": name, "reason": why} for name, why in self.failed],
+        }
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to `path`, ``.json`` or ``.json.gz``, whole or not at all; the same search gives the same bytes."""
+        check_name(path, DATA)
+        text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        write_packed(path, text.encode("utf-8"))
+
+    def _repr_html_(self) -> str:
+        header = ["#", "layout", "GPUs", "step [s]", "MFU", "memory [GB]", "why"]
+        rows = [
+            [
+                str(one.number),
+                one.choice.name,
+                str(one.machine.gpus),
+                f"{one.step:.4g}",
+                f"{one.used:.3f}",
+                f"{one.memory / 1e9:.1f}",
+                one.reason,
+            ]
+            for one in self.ranked
+        ]
+        return html_table(header, rows, caption=self.request.title)
+
+    def to_pandas(self) -> Any:
+        """A row a layout, as a `pandas.DataFrame`, which the extra ``tables`` brings; in SI units."""
+        rows = self.to_dict()["ranked"]
+        return data_frame(rows, list(dict.fromkeys(key for row in rows for key in row)))
+
+    def __repr__(self) -> str:
+        return f"<LayoutPlan {self.request.title!r}: {len(self.ranked)} simulated; {self.winner.choice.name}>"
+
+
+def plan_layouts(
+    request: LayoutRequest | Mapping[str, Any] | str | os.PathLike[str],
+    *,
+    engine: str | Executor = "serial",
+    journal: str | None = None,
+    fresh: bool = False,
+    cache: bool = True,
+    progress: Callable[[Progress], None] | None = None,
+) -> LayoutPlan:
+    """Find the layouts with which a model trains fastest on one machine or several.
+
+    Parameters
+    ----------
+    request : LayoutRequest, mapping or path
+        A file with a table ``[layouts]``, or plain data with its tables and keys.
+    engine, fresh, cache, progress
+        As in `simperf.study.sweep.sweep`.
+    journal : str, optional
+        File that keeps each finished layout, from which an interrupted search continues.
+
+    Raises
+    ------
+    InputError
+        The file is wrong; no layout divides the model; none fits, then with the nearest that does; or none can be
+        played.
+    """
+    check_engine(engine)
+    if isinstance(request, Mapping):
+        request = make_layouts(request)
+    elif not isinstance(request, LayoutRequest):
+        request = load_layouts(request)
+    machines = [weigh(request, one) for one in request.machines]
+    if not any(one.fitting for one in machines):
+        raise nothing_fits(request, machines)
+    found = search(request, machines, engine=engine, journal=journal, fresh=fresh, cache=cache, progress=progress)
+    return _answer(request, found)
+
+
+def _answer(request: LayoutRequest, found: list[Searched]) -> LayoutPlan:
+    """The layouts in their order."""
+    ranked, failed, why_not = list[RankedLayout](), list[tuple[str, str]](), ""
+    for one in found:
+        for weighed, row in one.played:
+            if row["error"] is not None:
+                failed.append((weighed.choice.name, str(row["error"]).splitlines()[0]))
+                continue
+            made, why_not = _ranked_layout(request, one.machine, weighed.choice, weighed.bound, row)
+            ranked.append(made)
+    if not ranked:
+        reasons = "; ".join(dict.fromkeys(why for _, why in failed))
+        raise InputError(request.toml.problem(("layouts",), f"no layout can be played: {reasons}"))
+    ranked.sort(key=lambda one: (not one.feasible, one.time or one.step, one.cost or 0.0, one.choice.name))
+    good = [index for index, one in enumerate(ranked) if one.feasible]
+    keys = [(ranked[index].step, ranked[index].cost or 0.0, float(ranked[index].machine.gpus)) for index in good]
+    front = {index for index, key in zip(good, keys, strict=True) if not any(_beats(other, key) for other in keys)}
+    told = tuple(
+        replace(one, number=index + 1, best=index in front, reason=losses(request, one, ranked))
+        for index, one in enumerate(ranked)
+    )
+    return LayoutPlan(request, told, tuple(failed), tuple(found), why_not)
+
+
+def _beats(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
+    """Whether a point is as low as another one everywhere, and lower somewhere."""
+    return one != other and all(a <= b for a, b in zip(one, other, strict=True))
+
+
+def _ranked_layout(
+    request: LayoutRequest, machine: WeighedMachine, choice: LayoutChoice, bound: float, row: Mapping[str, Any]
+) -> tuple[RankedLayout, str]:
+    """A layout with the numbers of its run, and why it has no interval."""
+    metrics = {name: value for name, (value, _) in row["metrics"].items()}
+    numbers = {name: (value, unit) for name, (value, unit) in row["metrics"].items() if value is not None}
+    step, place = float(metrics[STEP]), machine.machine
+    parameters = {
+        "strategy": "model-parallel",
+        "layout": choice.layout,
+        "model": request.model,
+        "batch": request.batch,
+        "microbatch": choice.microbatch,
+    }
+    ends, _, why_not = intervals_of("train", parameters, numbers, gpus=place.gpus)
+    time = request.steps * step if request.tokens else None
+    cost = None if place.price is None or time is None else place.price * time / 3600
+    late = (time or 0.0) > request.deadline or (cost or 0.0) > request.budget
+    made = RankedLayout(
+        0,
+        place,
+        choice,
+        bound,
+        step,
+        ends.get(STEP),
+        float(metrics.get(_USED) or 0.0),
+        float(metrics[_TOKENS]),
+        float(metrics[_MEMORY]),
+        time,
+        cost,
+        step_parts(metrics),
+        not late,
+    )
+    return made, why_not
+
+
+def _plain(one: RankedLayout) -> dict[str, Any]:
+    """A row of the ranking as plain data."""
+    layout = one.choice.layout
+    return {
+        "number": one.number,
+        "machine": one.machine.name,
+        "gpus": one.machine.gpus,
+        **{key: getattr(layout, key) for key in ("tp", "cp", "ep", "pp", "dp", "sharding")},
+        **one.choice.options(),
+        "step": one.step,
+        "step_interval": list(one.interval) if one.interval else None,
+        "bound": one.bound,
+        "utilisation": one.used,
+        "tokens_per_second": one.tokens,
+        "memory": one.memory,
+        "time": one.time,
+        "cost": one.cost,
+        "price": one.machine.price,
+        "price_source": one.machine.price_source,
+        "feasible": one.feasible,
+        "best": one.best,
+        "parts": dict(one.parts),
+        "reason": one.reason,
+    }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -1,0 +1,262 @@
+"""Best-first search: layouts are played by rising bound until the next bound exceeds the best time that was played.
+
+What is played is `simperf.run` of the layout's scenario. Layouts that workers played ahead of a better one are not
+counted: the answer is that of one worker, however many there are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from simperf.errors import EngineError, InputError, Problem
+from simperf.study.cache import Cache, cache_folder, folder_hash, point_key
+from simperf.study.executors import using, workers_of
+from simperf.study.journal import Journal, canonical
+from simperf.study.layouts.request import LayoutRequest
+from simperf.study.layouts.scenarios import layout_scenario
+from simperf.study.layouts.weighing import WeighedLayout, WeighedMachine
+from simperf.study.points import Row, Task, failed_row
+from simperf.study.rows import read_row, row_problem
+from simperf.study.run_point import run_task
+from simperf.study.sweep import Progress
+
+__all__ = ["STEP", "Searched", "search"]
+
+#: metric by which layouts are ranked [s]
+STEP = "time per step"
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """Layouts of a machine that were played, in the order in which the search comes to them.
+
+    Parameters
+    ----------
+    machine : WeighedMachine
+    played : tuple of (WeighedLayout, Row)
+    left : tuple of WeighedLayout
+        What was not played, by rising bound.
+    finished : bool
+        Whether the search came to its end: the bound of all that is left exceeds the best time.
+    """
+
+    machine: WeighedMachine
+    played: tuple[tuple[WeighedLayout, Row], ...]
+    left: tuple[WeighedLayout, ...]
+    finished: bool
+
+
+class _Order:
+    """Layouts of one machine on their way to be played.
+
+    Parameters
+    ----------
+    machine : WeighedMachine
+    first : int
+        Number of the first layout among those of all machines.
+    top : int
+        How many of the fastest are found.
+    """
+
+    def __init__(self, machine: WeighedMachine, first: int, top: int) -> None:
+        self.machine, self.first, self.top = machine, first, top
+        self.rows: dict[int, Row] = {}
+        self.next = 0
+
+    def wanted(self) -> int | None:
+        """Place of the next layout that is to be played; None where its bound exceeds the best that was played."""
+        fitting = self.machine.fitting
+        if self.next < len(fitting) and fitting[self.next].bound <= self._worst(self.rows.values()):
+            return self.next
+        return None
+
+    def _worst(self, rows: Any) -> float:
+        """Time of the slowest of the `top` fastest [s]."""
+        times = sorted(step_time(row) for row in rows)
+        return times[self.top - 1] if len(times) >= self.top else math.inf
+
+    def done(self) -> Searched:
+        """What one worker would have played."""
+        fitting, taken = self.machine.fitting, list[int]()
+        for place, one in enumerate(fitting):
+            worst = self._worst([self.rows[each] for each in taken])
+            if place not in self.rows or one.bound > worst:
+                break
+            taken.append(place)
+        left = fitting[len(taken) :]
+        worst = self._worst([self.rows[each] for each in taken])
+        played = tuple((fitting[place], self.rows[place]) for place in taken)
+        return Searched(self.machine, played, tuple(left), not left or left[0].bound > worst)
+
+
+def step_time(row: Row) -> float:
+    """Time of a step [s]; infinite where the run failed."""
+    return math.inf if row["error"] is not None else float(row["metrics"][STEP][0])
+
+
+def search(
+    request: LayoutRequest,
+    machines: Sequence[WeighedMachine],
+    *,
+    engine: str | Executor = "serial",
+    journal: str | None = None,
+    fresh: bool = False,
+    cache: bool = True,
+    progress: Callable[[Progress], None] | None = None,
+) -> list[Searched]:
+    """Play layouts of each machine, best-first.
+
+    Parameters
+    ----------
+    request : LayoutRequest
+    machines : sequence of WeighedMachine
+    engine, fresh, cache, progress
+        As in `simperf.study.sweep.sweep`.
+    journal : str, optional
+        File that keeps each finished layout, from which an interrupted search continues.
+
+    Raises
+    ------
+    InputError
+        A journal of another search.
+    """
+    from simperf.version import __version__
+
+    began, first, orders = time.monotonic(), 0, list[_Order]()
+    for machine in machines:
+        orders.append(_Order(machine, first, request.top))
+        first += len(machine.fitting)
+    with ExitStack() as stack:
+        keeper = _Keeper(request, orders, cache=cache)
+        stack.callback(keeper.cache.close)
+        study = {"simperf": __version__, "points": first, "study": keeper.identity()}
+        book = stack.enter_context(Journal(journal, study, read=keeper.read, fresh=fresh)) if journal else None
+        kept = dict(book.rows) if book else {}
+        pool = stack.enter_context(using(engine))
+        running: dict[Future[Row], tuple[_Order, int, Task]] = {}
+        played = failed = 0
+
+        def told(order: _Order, place: int, row: Row) -> None:
+            nonlocal played, failed
+            order.rows[place] = row
+            played, failed = played + 1, failed + (row["error"] is not None)
+            if book is not None and row["point"] not in book.rows:
+                book.add(row)
+            if progress:
+                progress(Progress(played, first, failed, len(kept), time.monotonic() - began))
+
+        while True:
+            for order, place in _wanted(orders):
+                if time.monotonic() - began > request.limit and played:
+                    break
+                task = keeper.task(order, place)
+                known = kept.get(task["point"]) or keeper.known(task)
+                order.next += 1
+                if known is not None:
+                    told(order, place, known)
+                    continue
+                running[pool.submit(run_task, task)] = order, place, task
+                if len(running) >= workers_of(pool):
+                    break
+            if not running:
+                break
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                order, place, task = running.pop(future)
+                error = future.exception()
+                if error is not None and (not isinstance(error, Exception) or isinstance(error, EngineError)):
+                    raise error
+                row = failed_row(task, f"{type(error).__name__}: {error}") if error else future.result()
+                if error is None:
+                    keeper.keep(task, row)
+                told(order, place, row)
+    return [order.done() for order in orders]
+
+
+def _wanted(orders: Sequence[_Order]) -> Iterator[tuple[_Order, int]]:
+    """Layouts that are to be played, one of each machine in turn."""
+    going = list(orders)
+    while going:
+        for order in list(going):
+            place = order.wanted()
+            if place is None:
+                going.remove(order)
+            else:
+                yield order, place
+
+
+class _Keeper:
+    """Tasks of layouts, and rows of earlier runs of them."""
+
+    def __init__(self, request: LayoutRequest, orders: Sequence[_Order], *, cache: bool) -> None:
+        self.request, self.orders = request, orders
+        self.cache = Cache(cache_folder() if cache else None)
+        self._cached = cache
+        self._files: str | None = None
+
+    def task(self, order: _Order, place: int) -> Task:
+        """The task that plays a layout."""
+        one = order.machine.fitting[place]
+        return {
+            "point": order.first + place,
+            "set": {},
+            "seed": 0,
+            "samples": 0,
+            "record": False,
+            "data": layout_scenario(self.request, order.machine.machine, one.choice),
+            "folder": self.request.folder,
+            "path": str(Path(self.request.toml.path).absolute()) if self.request.toml.path else "",
+            "name": one.choice.name,
+        }
+
+    def identity(self) -> str:
+        """Hash of all layouts that may be played."""
+        digest = hashlib.sha256(canonical([self.request.base, self.request.batch, self.request.force]).encode())
+        for order in self.orders:
+            digest.update(canonical([order.machine.machine.table, order.machine.machine.gpus]).encode())
+            for one in order.machine.fitting:
+                digest.update(repr((one.choice, one.bound)).encode())
+        return digest.hexdigest()
+
+    def read(self, text: bytes) -> Row:
+        """The row of a journal's line."""
+        row = read_row(text)
+        number = row.get("point")
+        for order in self.orders:
+            if type(number) is int and 0 <= number - order.first < len(order.machine.fitting):
+                if wrong := row_problem(row, self.task(order, number - order.first), needs=(STEP,)):
+                    raise InputError(Problem(wrong))
+                return row
+        raise InputError(Problem("point: not one of the study"))
+
+    def known(self, task: Task) -> Row | None:
+        """The row of a run that was made before."""
+        if not self._cached:
+            return None
+
+        def read(text: bytes) -> Row:
+            row = read_row(text)
+            if wrong := row_problem(row, task, numbered=False, needs=(STEP,)):
+                raise InputError(Problem(wrong))
+            return row
+
+        row = self.cache.get(self._key(task), read)
+        return None if row is None else {**row, "point": task["point"]}
+
+    def keep(self, task: Task, row: Row) -> None:
+        """Keep a row for later runs."""
+        if self._cached:
+            self.cache.put(self._key(task), row)
+
+    def _key(self, task: Task) -> str:
+        if self._files is None:
+            self._files = folder_hash(task["data"], task["folder"], named={})
+        return point_key(task, files=self._files)

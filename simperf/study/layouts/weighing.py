@@ -1,0 +1,160 @@
+"""Layouts of one machine before any is played: whether each fits, and the least time that a step of it takes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from simperf.errors import InputError, SimperfError
+from simperf.memory import DRIVER
+from simperf.run import session_of
+from simperf.study.layouts.axes import LayoutChoice, layout_choices
+from simperf.study.layouts.bounds import StepBounds
+from simperf.study.layouts.request import LayoutRequest, TrainingMachine
+from simperf.study.layouts.scenarios import JobMaker
+from simperf.study.preflight import MOST_POINTS
+from simperf.training.pipelined.fitting_changes import Divided
+
+__all__ = ["WeighedLayout", "WeighedMachine", "weigh"]
+
+
+@dataclass(frozen=True, slots=True)
+class WeighedLayout:
+    """A layout that was not played yet.
+
+    Parameters
+    ----------
+    choice : LayoutChoice
+    memory : float
+        Most that a rank of any stage holds [B].
+    bound : float
+        Least time of a step [s]; infinite where it does not fit.
+    """
+
+    choice: LayoutChoice
+    memory: float
+    bound: float
+
+
+@dataclass(slots=True)
+class WeighedMachine:
+    """All layouts of a machine.
+
+    Parameters
+    ----------
+    machine : TrainingMachine
+    capacity : float
+        Memory of a GPU beside the driver's context [B].
+    fitting : list of WeighedLayout
+        By rising bound.
+    full : list of WeighedLayout
+        What does not fit, by rising memory.
+    undivided : int
+        Combinations that divide neither the GPUs, the model, nor the batch.
+    refusals : dict of str to int
+        Why others cannot be played, and how many of them.
+    jobs : JobMaker
+    architecture : str
+        Of the GPUs.
+    """
+
+    machine: TrainingMachine
+    capacity: float
+    jobs: JobMaker
+    architecture: str
+    fitting: list[WeighedLayout] = field(default_factory=list)
+    full: list[WeighedLayout] = field(default_factory=list)
+    undivided: int = 0
+    refusals: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def layouts(self) -> int:
+        """Layouts whose memory was found."""
+        return len(self.fitting) + len(self.full)
+
+    def divided(self, choice: LayoutChoice) -> Divided:
+        """The divided model of a layout."""
+        return self.jobs.divided(choice, self.architecture)
+
+
+def weigh(request: LayoutRequest, machine: TrainingMachine) -> WeighedMachine:
+    """Find memory and bound of every layout of a machine; nothing is played.
+
+    Parameters
+    ----------
+    request : LayoutRequest
+    machine : TrainingMachine
+
+    Raises
+    ------
+    InputError
+        Tables of the request that no scenario takes.
+    """
+    jobs = JobMaker(request, machine)
+    axes = request.axes
+    given = {"gpus": machine.gpus, "domain": machine.domain, "batch": request.batch}
+    found: WeighedMachine | None = None
+    bounds: StepBounds | None = None
+    undivided, refusals = 0, dict[str, int]()
+    count = sum(one is not None for one in layout_choices(axes, request.model, **given))
+    if count > MOST_POINTS and not request.force:
+        message = f"{count:,} layouts on {machine.gpus} GPUs of {machine.name} are more than {MOST_POINTS:,}"
+        expected = "fewer values of some axes; or --force (plan.force = true), which tries all"
+        raise InputError(request.toml.problem(("layouts",), message, expected=expected))
+    for choice in layout_choices(axes, request.model, **given):
+        if choice is None:
+            undivided += 1
+            continue
+        if found is None or bounds is None:
+            found, bounds = _prepared(jobs, choice)
+        try:
+            job, divided = jobs.job(choice), found.divided(choice)
+            work = divided.sample()
+            memory = divided.most(work)
+            fits = memory <= found.capacity
+            weighed = WeighedLayout(choice, memory, bounds.time(job, divided, work) if fits else math.inf)
+        except SimperfError as error:
+            why = _reason(error)
+            refusals[why] = refusals.get(why, 0) + 1
+            continue
+        (found.fitting if fits else found.full).append(weighed)
+    if found is None:
+        raise _nothing_divides(request, machine)
+    found.undivided, found.refusals = undivided, refusals
+    found.fitting.sort(key=lambda one: (one.bound, one.choice.name))
+    found.full.sort(key=lambda one: (one.memory, one.choice.name))
+    return found
+
+
+def _prepared(jobs: JobMaker, choice: LayoutChoice) -> tuple[WeighedMachine, StepBounds]:
+    """What all layouts of a machine need."""
+    scenario = jobs.scenario(choice)
+    built = scenario.machine
+    assert built is not None
+    nodes = tuple(built.workers[: jobs.machine.gpus])
+    part: Any = min(
+        (built.nodes[node].part for node in nodes), key=lambda one: getattr(one, "memory_capacity", math.inf)
+    )
+    capacity = float(getattr(part, "memory_capacity", math.inf)) - DRIVER
+    bounds = StepBounds(session_of(scenario), nodes)
+    return WeighedMachine(jobs.machine, capacity, jobs, str(getattr(part, "architecture", ""))), bounds
+
+
+def _reason(error: SimperfError) -> str:
+    """Why a layout cannot be played, in a line."""
+    if isinstance(error, InputError) and error.problems:
+        first = error.problems[0]
+        return f"{first.key}: {first.message}" if first.key else first.message
+    return str(error).splitlines()[0]
+
+
+def _nothing_divides(request: LayoutRequest, machine: TrainingMachine) -> InputError:
+    """No combination divides GPUs, model and batch: name what would."""
+    batch, gpus = request.batch, machine.gpus
+    message = f"no layout divides {gpus} GPUs of {machine.name}, {request.model.layers} layers and the batch"
+    whole = max(1, math.ceil(batch / gpus)) * gpus
+    problem = request.toml.problem(
+        ("layouts", "batch"), message, value=batch, expected=f"such as {whole}, or wider axes"
+    )
+    return InputError(problem)

@@ -1,0 +1,243 @@
+"""Search of layouts: bounds below what runs give, memory as runs have it, and the best of all that are tried."""
+
+import json
+import random
+
+import pytest
+
+import simperf
+from simperf.errors import DeviceMemoryError, InputError
+from simperf.layout import Layout
+from simperf.report.layout_plans import layouts_output
+from simperf.scenario import make_scenario
+from simperf.study.layouts import make_layouts, plan_layouts
+from simperf.study.layouts.axes import LayoutAxes, LayoutChoice, layers_of_stages, layout_choices
+from simperf.study.layouts.scenarios import layout_scenario
+from simperf.study.layouts.weighing import weigh
+
+MODEL = {"layers": 14, "hidden": 1024, "heads": 16, "kv_heads": 8, "ffn": 4096, "vocabulary": 32000, "sequence": 2048}
+EXPERTS = {**MODEL, "layers": 4, "experts": 8, "experts_per_token": 2, "expert_ffn": 1024}
+TWO_PARTS = ("zb-v", "v-half", "v-min")
+
+
+def asked(model=MODEL, *, on="dgx-a100", gpus=16, batch=32, program=None, **layouts):
+    """A search on two servers by default."""
+    tables = {"model": model, "layouts": {"on": on, "gpus": gpus, "batch": batch, **layouts}}
+    return make_layouts({**tables, **({"program": program} if program else {})})
+
+
+def played(request, choice):
+    """The run of a layout."""
+    return simperf.run(make_scenario(layout_scenario(request, request.machines[0], choice)), record=False)
+
+
+def held_to_runs(request, number, seed=0):
+    """Hold bound and memory of some of a request's layouts to their runs."""
+    fitting = weigh(request, request.machines[0]).fitting
+    for one in random.Random(seed).sample(fitting, min(number, len(fitting))):
+        result = played(request, one.choice)
+        step = result.metrics["time per step"].value
+        assert 0.5 * step < one.bound <= step * (1 + 1e-9), one.choice.name
+        assert one.memory == pytest.approx(result.metrics["memory"].value, rel=1e-9), one.choice.name
+
+
+def test_bounds_are_below_runs_and_memory_is_theirs():
+    held_to_runs(asked(sharding=["none", "zero-1", "zero-3"], recompute=["none", "selective-op", "full"]), 14)
+
+
+@pytest.mark.parametrize("schedule", ["gpipe", "zb-h1", *TWO_PARTS, "dualpipe"])
+def test_bounds_hold_for_every_schedule(schedule):
+    held_to_runs(asked({**MODEL, "layers": 16}, schedule=schedule, pp=[2, 4], microbatch=1), 3)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        {"gradient_bucket": "40 MB"},
+        {"gradient_bucket": "40 MB", "overlap_weights": True, "steps": 3},
+        {"clip": False, "steps": 2},
+        {"overlap_messages": True, "synchronous_messages": True},
+        {"stack": "torch-fsdp2"},
+    ],
+)
+def test_bounds_hold_with_overlaps_and_other_stacks(program):
+    held_to_runs(asked(program=program, tp=[1, 2], microbatch=[1, 2]), 5)
+
+
+@pytest.mark.parametrize(
+    "program", [{}, {"expert_load": "power-law-1.2"}, {"expert_load": "power-law-1.2", "expert_draws": 3}]
+)
+def test_bounds_hold_for_experts(program):
+    request = asked(EXPERTS, program=program, cp=1, tp=[1, 2], ep=[1, 4, 8], microbatch=1, recompute="none")
+    fitting = weigh(request, request.machines[0]).fitting
+    assert {one.choice.layout.ep for one in fitting} == {1, 4, 8}
+    for one in random.Random(1).sample(fitting, 5):
+        assert one.bound <= played(request, one.choice).metrics["time per step"].value
+
+
+def test_the_search_finds_what_trying_all_finds():
+    """Best-first ends with the fastest of all layouts, and what it plays is what `simperf.run` gives."""
+    request = asked(tp=[1, 2], cp=1, microbatch=[1, 2], recompute=["none", "full"])
+    found = plan_layouts(request, cache=False)
+    fitting = found.searched[0].machine.fitting
+    times = {one.choice: played(request, one.choice).metrics["time per step"].value for one in fitting}
+    assert found.winner.step == min(times.values())
+    assert {one.choice: one.step for one in found.ranked} == {one.choice: times[one.choice] for one in found.ranked}
+    counts = found.counts()
+    assert counts["simulated"] < len(fitting)
+    assert counts["simulated"] + counts["ruled out by bound"] + counts["do not fit"] == counts["layouts"]
+    assert all(one.bound > found.winner.step for one in found.searched[0].left)
+    assert found.gap() == 0.0
+    assert found.winner.step == simperf.run(found.scenario(1)).metrics["time per step"].value
+
+
+def test_more_of_the_fastest_are_found_where_they_are_asked_for():
+    request = {"model": MODEL, "layouts": {"on": "dgx-a100", "batch": 16, "cp": 1, "tp": [1, 2], "recompute": "none"}}
+    whole = plan_layouts({**request, "layouts": {**request["layouts"], "top": 1000}}, cache=False)
+    assert not whole.searched[0].left
+    five = plan_layouts({**request, "layouts": {**request["layouts"], "top": 5}}, cache=False)
+    assert [one.choice for one in five.ranked[:5]] == [one.choice for one in whole.ranked[:5]]
+
+
+def test_workers_change_nothing():
+    request = asked(tp=[1, 2], cp=1, microbatch=[1, 2], recompute="none")
+    alone, many = (plan_layouts(request, engine=engine, cache=False) for engine in ("serial", "local:2"))
+    assert alone.to_dict() == many.to_dict()
+
+
+def test_an_interrupted_search_continues(tmp_path):
+    """What was played before an interrupt is not played again."""
+    request, journal = asked(tp=[1, 2], cp=1, microbatch=[1, 2], recompute="none"), str(tmp_path / "journal")
+
+    def stop(progress):
+        if progress.done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        plan_layouts(request, journal=journal, cache=False, progress=stop)
+    told = []
+    found = plan_layouts(request, journal=journal, cache=False, progress=told.append)
+    assert told[0].known == 2
+    assert found.to_dict() == plan_layouts(request, cache=False).to_dict()
+    with pytest.raises(InputError, match="another study"):
+        plan_layouts(asked(tp=1, cp=1), journal=journal, cache=False)
+
+
+def test_machines_and_numbers_of_gpus_are_ranked_together():
+    data = {
+        "model": MODEL,
+        "plan": {"tokens": 1e9, "deadline": "30 days"},
+        "layouts": {"on": ["dgx-a100", "dgx-h100"], "gpus": [8, 16], "batch": 32, "cp": 1, "tp": 1, "microbatch": 2},
+        "prices": {"own": {"dgx-a100": "20 USD/h", "dgx-h100": "60 USD/h"}},
+    }
+    found = plan_layouts(data, cache=False)
+    fastest = {}
+    for one in found.ranked:
+        fastest.setdefault((one.machine.name, one.machine.gpus), one)
+        assert one.time == pytest.approx(one.step * -(-1e9 // (32 * 2048)))
+        assert one.cost == pytest.approx(one.time / 3600 * one.machine.price)
+    assert len(fastest) == 4
+    assert found.winner.machine.name == "dgx-h100"
+    assert found.winner.machine.gpus == 16
+    best = [one for one in found.ranked if one.best]
+    cheapest = min(found.ranked, key=lambda one: one.cost)
+    assert found.winner in best
+    assert cheapest in best
+    assert all(one in fastest.values() for one in best)
+    for one in found.ranked:
+        beaten = any(
+            other.step <= one.step and other.cost <= one.cost and other.machine.gpus <= one.machine.gpus
+            for other in found.ranked
+            if other is not one
+        )
+        assert one.best is not beaten
+
+
+def test_where_nothing_fits_the_nearest_does():
+    """Memory comes first, and the layout that is named runs, in place of those that do not."""
+    large = {**MODEL, "layers": 24, "hidden": 8192, "heads": 64, "ffn": 28672}
+    request = asked(large, gpus=16, tp=8, cp=1, pp=1, sharding="none", recompute="none", microbatch=1)
+    with pytest.raises(InputError, match=r"memory: none of .* fits") as caught:
+        plan_layouts(request, cache=False)
+    assert caught.value.problems[0].expected
+    (full,) = weigh(request, request.machines[0]).full
+    with pytest.raises(DeviceMemoryError):
+        played(request, full.choice)
+    assert 'with layout.sharding = "zero-1"' in caught.value.problems[0].expected
+    wider = asked(large, gpus=16, tp=8, cp=1, pp=1, sharding="zero-1", recompute="none", microbatch=1)
+    nearest = weigh(wider, wider.machines[0]).fitting[0]
+    assert played(wider, nearest.choice).metrics["memory"].value == pytest.approx(nearest.memory)
+
+
+def test_a_change_of_what_was_asked_for_comes_first():
+    request = asked({**MODEL, "layers": 96, "hidden": 2048}, gpus=8, tp=1, cp=1, pp=1, sharding="none", microbatch=4)
+    with pytest.raises(InputError) as caught:
+        plan_layouts(request, cache=False)
+    assert " with " in caught.value.problems[0].expected
+
+
+def test_more_gpus_are_named_where_no_change_fits():
+    large = {**MODEL, "layers": 48, "hidden": 8192, "heads": 64, "ffn": 28672}
+    with pytest.raises(InputError) as caught:
+        plan_layouts(asked(large, gpus=4, batch=4), cache=False)
+    words = caught.value.problems[0].expected.split()
+    assert words[1:7] == ["GPUs", "of", "dgx-a100", "with", "a", "batch"]
+    found = plan_layouts(asked(large, gpus=int(words[0]), batch=int(words[8].rstrip(":")), microbatch=1), cache=False)
+    assert found.ranked
+
+
+@pytest.mark.parametrize(
+    ("tables", "told"),
+    [
+        ({"layouts": {"on": "dgx-h100", "model": "llama3-9b"}}, "did you mean"),
+        ({"layouts": {"on": "dgx-h1000", "model": "llama3-8b"}}, "did you mean"),
+        ({"layouts": {"model": "llama3-8b"}}, "no machine is given"),
+        ({"layouts": {"on": "dgx-h100", "model": "resnet50"}}, "transformer by its dimensions"),
+        ({"layouts": {"on": "dgx-a100-x4", "model": "llama3-8b", "gpus": 64}}, "has 32 GPUs"),
+        ({"layouts": {"on": "dgx-h100", "model": "llama3-8b", "schedule": "1f2b"}}, "no such schedule"),
+        ({"layouts": {"on": "dgx-h100", "model": "llama3-8b", "tq": 2}}, "unknown key"),
+        ({"layouts": {"on": "dgx-h100", "model": "llama3-8b"}, "program": {"microbatch": 2}}, "the search sets it"),
+        ({"layouts": {"on": "dgx-h100", "model": "llama3-8b"}, "program": {"jitter": "normal"}}, "nothing varies"),
+        ({"layouts": {"on": "dgx-h100", "model": "llama3-8b"}, "plan": {"deadline": "2 days"}}, "tokens"),
+        (
+            {"layouts": {"on": "dgx-h100", "model": "llama3-8b"}, "plan": {"tokens": 1e12, "budget": "9 USD"}},
+            "there is no price",
+        ),
+    ],
+)
+def test_what_is_wrong_is_told(tables, told):
+    with pytest.raises(InputError, match=told):
+        make_layouts(tables)
+
+
+def test_a_batch_that_no_layout_divides_is_refused():
+    with pytest.raises(InputError, match="no layout divides") as caught:
+        plan_layouts(asked(batch=7, tp=1, cp=1, pp=1), cache=False)
+    assert "16" in caught.value.problems[0].expected
+
+
+def test_parts_of_a_model_that_do_not_divide_its_layers_count_its_ends():
+    assert layers_of_stages(12, 4) == ()
+    assert layers_of_stages(14, 4) == (3, 4, 4, 3)
+    assert layers_of_stages(13, 4) is None
+    model = asked().model
+    given = {"gpus": 16, "domain": 8, "batch": 32}
+    whole = [one for one in layout_choices(LayoutAxes(), model, **given) if one]
+    assert len(set(whole)) == len(whole)
+    assert all(one.layout.ranks == 16 and one.layout.tp <= 8 for one in whole)
+    assert {one.layout.pp for one in whole} >= {1, 2, 4, 8}
+    assert LayoutChoice(Layout(tp=2, pp=4), chunks=2, schedule="interleaved").name == (
+        "tp=2 pp=4, micro-batch 1, interleaved x2"
+    )
+
+
+def test_the_table_is_legible_at_80_columns(tmp_path):
+    found = plan_layouts(asked(tp=1, cp=1, recompute="none"), cache=False)
+    text = layouts_output(found, "table")
+    assert max(map(len, text.splitlines())) <= 80
+    assert "are ruled out" in " ".join(text.split())
+    rows = json.loads(layouts_output(found, "json"))["ranked"]
+    assert [row["number"] for row in rows] == list(range(1, len(rows) + 1))
+    assert layouts_output(found, "csv").splitlines()[0].startswith("number,machine,gpus,tp")
+    found.save(tmp_path / "found.json")
+    assert json.loads((tmp_path / "found.json").read_text())["ranked"] == rows
