@@ -9,7 +9,7 @@ from typing import Literal
 from simperf.json_format import json_text
 from simperf.report.rows import rows_text
 from simperf.study.layouts import LayoutPlan, RankedLayout
-from simperf.study.planning.candidates import hours
+from simperf.study.planning.rounding import hours
 from simperf.units import format_quantity
 
 __all__ = ["format_layouts", "layouts_output"]

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from simperf.study.layouts.ranked_layout import RankedLayout
 from simperf.study.layouts.request import LayoutRequest
-from simperf.study.planning.candidates import hours
+from simperf.study.planning.rounding import hours
 
 __all__ = ["losses", "step_parts"]
 
