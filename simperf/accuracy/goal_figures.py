@@ -97,8 +97,9 @@ def interval_figures() -> dict[str, float]:
     for by in _LABELS:
         grades = [grade_intervals(one, read_errors(one), by=by) for one in FILES if read_errors(one)]
         found[f"intervals, {by} left out: held"] = pooled(grades).share
-        found[f"intervals, {by} left out: rejected"] = float(sum(one.chance <= _REJECTED for one in grades))
-        found[f"intervals, {by} left out: worse"] = float(sum(one.score > one.constant for one in grades))
+        # a kind without an interval has NaN for both, and is none that holds
+        found[f"intervals, {by} left out: rejected"] = float(sum(not one.chance > _REJECTED for one in grades))
+        found[f"intervals, {by} left out: worse"] = float(sum(not one.score <= one.constant for one in grades))
     return found
 
 

@@ -18,7 +18,7 @@ from simperf.files import read_toml
 from simperf.run import run
 from simperf.scenario import make_scenario
 
-__all__ = ["PERCENTS", "NoiseLaw", "drawn_ratios", "measured_ratios", "noise_laws"]
+__all__ = ["PERCENTS", "NoiseDistribution", "drawn_ratios", "measured_ratios", "noise_distributions"]
 
 #: percentiles that are told as ratios to the median
 PERCENTS = (10, 90, 99)
@@ -26,7 +26,7 @@ _DATA = Path(__file__).parent / "data" / "large_noise.toml"
 
 
 @dataclass(frozen=True, slots=True)
-class NoiseLaw:
+class NoiseDistribution:
     """What varies from step to step, or from GPU to GPU.
 
     Parameters
@@ -44,9 +44,11 @@ class NoiseLaw:
 
 
 @cache
-def noise_laws() -> tuple[NoiseLaw, ...]:
-    """All laws of the file."""
-    return tuple(NoiseLaw(one["name"], one["program"], one["source"]) for one in read_toml(_DATA).data["law"])
+def noise_distributions() -> tuple[NoiseDistribution, ...]:
+    """All distributions of the file."""
+    return tuple(
+        NoiseDistribution(one["name"], one["program"], one["source"]) for one in read_toml(_DATA).data["distribution"]
+    )
 
 
 def measured_ratios(case: LargeCase) -> dict[int, float]:
@@ -62,13 +64,13 @@ def measured_ratios(case: LargeCase) -> dict[int, float]:
     return {percent: case.percentiles[percent] / middle for percent in PERCENTS if percent in case.percentiles}
 
 
-def drawn_ratios(case: LargeCase, law: NoiseLaw, *, draws: int = 0) -> dict[int, float]:
+def drawn_ratios(case: LargeCase, noise: NoiseDistribution, *, draws: int = 0) -> dict[int, float]:
     """Percentiles of a step with noise over their median, as `simperf.run` plays it [1].
 
     Parameters
     ----------
     case : LargeCase
-    law : NoiseLaw
+    noise : NoiseDistribution
     draws : int
         Steps that are drawn; 0 for as many as a run draws.
 
@@ -78,7 +80,7 @@ def drawn_ratios(case: LargeCase, law: NoiseLaw, *, draws: int = 0) -> dict[int,
         What cannot be played.
     """
     tables = case_tables(case)
-    program = {**tables["program"], **law.program, "steps": 1} | ({"noise_draws": draws} if draws else {})
+    program = {**tables["program"], **noise.program, "steps": 1} | ({"noise_draws": draws} if draws else {})
     told = run(make_scenario({**tables, "program": program, "run": {"force": True}}), record=False).metrics
     found = {percent: told[f"time per step with noise, p{percent}"].value for percent in (*PERCENTS, 50)}
     return {percent: found[percent] / found[50] for percent in PERCENTS}

@@ -10,6 +10,7 @@ from simperf.answer import PUBLISHED, PublishedRuns, unpublished
 
 __all__ = [
     "COLLECTIVES",
+    "IDEALISED",
     "KERNELS",
     "KERNEL_GROUPS",
     "LARGE",
@@ -31,6 +32,9 @@ PLANS = "Several GPUs, from their data sheets"
 COLLECTIVES = "Collectives by size"
 KERNELS = "Kernels"
 LARGE = "Large models"
+
+#: why figures say nothing of collectives by idealised algorithms
+IDEALISED = "published collectives are NCCL's, not those of idealised algorithms"
 
 #: payloads up to which latency, and from which bandwidth makes the time of a collective [B]
 _SMALL, _BIG = 1 << 13, 1 << 26
@@ -169,7 +173,7 @@ def _collective(program: str, given: Mapping[str, Any], gpus: int) -> RunQuestio
         return RunQuestion(why_not="published collectives are of two GPUs or more")
     algorithm = str(given.get("algorithm") or "nccl")
     if not algorithm.startswith("nccl"):
-        return RunQuestion(why_not="published collectives are NCCL's, not those of idealised algorithms")
+        return RunQuestion(why_not=IDEALISED)
     if given.get("background") or int(given.get("together") or 1) > 1:
         return RunQuestion(why_not="published collectives have their links to themselves")
     return RunQuestion(COLLECTIVES, size_class(float(given["nbytes"])), ("time", "algbw", "busbw"), gpus=gpus)

@@ -17,6 +17,8 @@ def goals_markdown(goals: Sequence[GradedGoal]) -> str:
         missed = _told(one.goal, one.missed_by, points=True) if one.missed_by else "met"
         why = one.goal.reason if one.missed_by else ""
         reached = _told(one.goal, one.reached, sign=-math.inf < one.goal.least < 0)
+        if math.isnan(one.reached):
+            reached, missed = "none", "no figure"
         lines.append(f"| [{one.goal.what}]({one.goal.page}) | {_bound(one.goal)} | {reached} | {missed} | {why} |")
     return "\n".join(lines)
 

@@ -101,14 +101,14 @@ def _best_baseline(one: QuestionSummary) -> tuple[str, str, str]:
     best = min(names, key=lambda name: max(part.median for part in beside if part.name == name))
     own = [part for part in beside if part.name == best]
     medians, shares = (sorted(getattr(part, key) for part in own) for key in ("median", "nearer"))
-    told = _between([_percent(each) for each in medians])
+    told = _range([_percent(each) for each in medians])
     same = [part for part in one.parts if part.name.startswith("where ")]  # the figures that baselines are defined of
     if same:
         told += f" (simperf {_percent(same[0].median)})"
-    return best, told, _between([f"{100 * each:.0f} %" for each in shares])
+    return best, told, _range([f"{100 * each:.0f} %" for each in shares])
 
 
-def _between(ordered: Sequence[str]) -> str:
+def _range(ordered: Sequence[str]) -> str:
     return ordered[0] if ordered[0] == ordered[-1] else f"{ordered[0]} to {ordered[-1]}"
 
 

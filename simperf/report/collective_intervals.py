@@ -6,15 +6,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from simperf.analysis.questions import COLLECTIVES, size_class
+from simperf.analysis.questions import COLLECTIVES, IDEALISED, size_class
 from simperf.collectives.bench import Row
 
 if TYPE_CHECKING:
     from simperf.analysis.left_out import SpreadOfErrors
 
 __all__ = ["CollectiveIntervals"]
-
-_IDEALISED = "published collectives are NCCL's, not those of idealised algorithms"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +46,7 @@ class CollectiveIntervals:
 
     def reason(self, row: Row) -> str:
         """Why a row has no interval, in words; empty if it has one."""
-        return _IDEALISED if row.idealised else self._spread(size_class(row.nbytes))[1]
+        return IDEALISED if row.idealised else self._spread(size_class(row.nbytes))[1]
 
     def lines(self, rows: Sequence[Row]) -> list[str]:
         """Factors of NCCL's times by class of sizes, or why there are none, as comments."""
@@ -65,7 +63,7 @@ class CollectiveIntervals:
             where = f", {', '.join(names)}" if len(names) < len(sizes) else ""
             lines.append(f"# no 90 % interval{where}: {why}")
         if any(row.idealised for row in rows):
-            lines.append(f"# no 90 % interval of idealised algorithms: {_IDEALISED}")
+            lines.append(f"# no 90 % interval of idealised algorithms: {IDEALISED}")
         return lines
 
     def _spread(self, size: str) -> tuple[SpreadOfErrors | None, str]:

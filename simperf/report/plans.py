@@ -177,8 +177,9 @@ def plan_output(found: TrainingPlan, form: Literal["table", "json", "csv"], *, a
         "cost": "USD",
         "cost_interval": "USD",
         "price": "USD/h",
+        "samples_per_second": "1/s",
+        "memory": "B",
     }
-    units |= {"samples_per_second": "1/s", "memory": "B"}
     rows = [
         {**row, "interval_sources": _joined(row["interval_sources"])} for row in document["ranked"] + document["pruned"]
     ]

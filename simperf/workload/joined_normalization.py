@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 
 from simperf.errors import InputError, Problem
 from simperf.workload.model import TracedModel
@@ -108,7 +107,7 @@ def _sum(ops: Sequence[TracedOp]) -> Affine:
 
 
 def _without(model: TracedModel, ops: Sequence[TracedOp], gone: set[int]) -> TracedModel:
-    """The model of these operations but those that are gone; what nothing writes any more takes no memory."""
+    """The model of these operations but those that are gone; what nothing writes takes no memory."""
     starts, count = [], 0  # of each operation that stays, and of the next one that does for each that is gone
     for place in range(len(ops)):
         starts.append(count)
@@ -125,12 +124,9 @@ def _without(model: TracedModel, ops: Sequence[TracedOp], gone: set[int]) -> Tra
         born = writers.get(index, starts[storage.born]) if storage.role == "value" else starts[storage.born]
         dies = NEVER if storage.dies == NEVER else max(starts[storage.dies], born + 1)
         storages.append(storage._replace(elements=_NONE if index in lost else storage.elements, born=born, dies=dies))
-    return replace(
-        model,
+    return model.changed(
         ops=tuple(kept),
         forward=starts[model.forward],
         storages=tuple(storages),
         gradients=tuple(order._replace(after=starts[order.after]) for order in model.gradients),
-        _steps={},
-        _held={},
     )

@@ -8,7 +8,7 @@ the mask, softmax, dropout, a second product, and copies where a product's opera
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from simperf.errors import InputError, Problem
 from simperf.workload.model import TracedModel
@@ -56,15 +56,12 @@ def write_attention(model: TracedModel) -> TracedModel:
             writing.forward(op)
     starts.append(len(writing.ops))
     ends = [start - 1 for start in starts[1:]]
-    return replace(
-        model,
+    return model.changed(
         ops=tuple(writing.ops),
         forward=starts[model.forward],
         storages=tuple(writing.storages_at(starts, model.storages)),
         tensors=tuple(writing.tensors),
         gradients=tuple(order._replace(after=ends[order.after]) for order in model.gradients),
-        _steps={},
-        _held={},
     )
 
 

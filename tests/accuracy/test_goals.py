@@ -44,6 +44,16 @@ def test_goals_without_a_figure_are_left_out():
     assert one.missed_by == pytest.approx(0.05)
 
 
+def test_a_goal_whose_figure_could_not_be_made_says_so():
+    assert goals_markdown([GradedGoal(SHARE, math.nan)]).endswith("| at least 60 % | none | no figure | a reason |")
+
+
+def test_a_kind_without_intervals_is_none_that_holds(monkeypatch):
+    monkeypatch.setattr(figures, "grade_intervals", lambda question, errors, by: grade_intervals(question, (), by=by))
+    found = figures.interval_figures()
+    assert found["intervals, family left out: rejected"] == found["intervals, family left out: worse"] == len(FILES)
+
+
 def test_pages_of_goals_exist():
     assert all((DOCS / one.page).is_file() for one in accuracy_goals())
 

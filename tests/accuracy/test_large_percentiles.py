@@ -2,7 +2,13 @@
 
 import pytest
 
-from simperf.accuracy.large_percentiles import PERCENTS, NoiseLaw, drawn_ratios, measured_ratios, noise_laws
+from simperf.accuracy.large_percentiles import (
+    PERCENTS,
+    NoiseDistribution,
+    drawn_ratios,
+    measured_ratios,
+    noise_distributions,
+)
 from simperf.accuracy.large_stacks import profile_of
 from tests.accuracy.test_large_cases import CASE, read
 from tests.truth.kernel_noise import deviations
@@ -26,20 +32,20 @@ def test_logged_percentiles_are_ratios_to_the_median(tmp_path):
 def test_other_gpus_in_every_step_make_steps_differ_and_the_same_ones_do_not(tmp_path):
     one = case(tmp_path)
     assert not profile_of(one)
-    found = {law.name: drawn_ratios(one, law, draws=48) for law in noise_laws()}
+    found = {noise.name: drawn_ratios(one, noise, draws=48) for noise in noise_distributions()}
     for ratios in found.values():
         assert tuple(ratios) == PERCENTS
         assert ratios[10] <= 1.0 <= ratios[90] <= ratios[99]
     same, other = (found[name] for name in ("the same GPUs in every step", "other GPUs in every step"))
     assert same[99] - same[10] < 0.002
     assert 0.005 < other[99] - other[10] < 0.03
-    still = NoiseLaw("speeds that stay", {"variation": 0.015}, {})
+    still = NoiseDistribution("speeds that stay", {"variation": 0.015}, {})
     assert drawn_ratios(one, still) == {percent: pytest.approx(1.0, abs=1e-12) for percent in PERCENTS}
 
 
 def test_every_value_of_a_law_has_a_source():
-    for law in noise_laws():
-        assert set(law.program) == set(law.source)
+    for noise in noise_distributions():
+        assert set(noise.program) == set(noise.source)
 
 
 def test_kernels_that_vary_are_told_apart_by_their_shape_and_beside_no_collective():

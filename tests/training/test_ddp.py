@@ -169,7 +169,7 @@ def test_a_copy_that_is_waited_for_is_that_of_its_own_stream():
     def program():
         yield launch(Kernel("collective", 1.0), gpu, stream="communication")
         yield launch(Kernel("step", 1e-3), gpu)
-        yield from HostReads(batch=True).before(m, SimpleNamespace(device=gpu))
+        yield from HostReads(batch=True).before_forward(m, SimpleNamespace(device=gpu))
         return m.now
 
     assert m.play(program()) == pytest.approx(2e-3, rel=1e-6), "both streams share the device until then"

@@ -72,10 +72,10 @@ def ddp(
         for turn in range(accumulate):
             yield compute(loop, "loop")
             yield from load(m, replica)  # x = x.to(gpu, non_blocking=True)
-            yield from reads.before(m, replica)
+            yield from reads.before_forward(m, replica)
             for kernel in replica.step.forward:  # l = loss(net(x), y)
                 yield launch(kernel, gpu)
-            yield from reads.between(replica)
+            yield from reads.before_backward(replica)
             if turn < accumulate - 1:  # with net.no_sync(): l.backward()
                 yield from backward(replica, group, ())
         works = yield from backward(replica, group, buckets, copies=copies)  # l.backward()
@@ -83,11 +83,11 @@ def ddp(
             yield launch(CollectiveHold(work), gpu)
         for one in itertools.chain.from_iterable(copies.values()):  # grad.copy_(bucket)
             yield launch(one, gpu)
-        yield from reads.behind(m, replica)
+        yield from reads.before_update(m, replica)
         for kernel in replica.step.update:  # optimizer.step()
             yield launch(kernel, gpu)
         replica.mark((yield record(gpu, "step done")))
-        yield from reads.after(replica)
+        yield from reads.after_step(replica)
     yield synchronize(gpu)
 
 

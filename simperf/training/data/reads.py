@@ -38,7 +38,7 @@ class HostReads:
     norm: bool = False
     step: bool = False
 
-    def before(self, m: Session, replica: Replica) -> Program:
+    def before_forward(self, m: Session, replica: Replica) -> Program:
         """What is fetched before the forward pass of a micro-batch."""
         if self.batch:
             yield synchronize(replica.device.stream())
@@ -49,12 +49,12 @@ class HostReads:
             yield launch(add, replica.device)
         yield item(replica.device)
 
-    def between(self, replica: Replica) -> Program:
+    def before_backward(self, replica: Replica) -> Program:
         """What is fetched between the forward and the backward pass of a micro-batch."""
         if self.loss:
             yield item(replica.device)
 
-    def behind(self, m: Session, replica: Replica) -> Program:
+    def before_update(self, m: Session, replica: Replica) -> Program:
         """What is fetched between the last backward pass of a step and the optimizer."""
         if self.norm:
             nbytes = replica.step.nbytes_gradients
@@ -62,7 +62,7 @@ class HostReads:
             yield launch(m.kernel(norm, replica.device), replica.device)
             yield item(replica.device)
 
-    def after(self, replica: Replica) -> Program:
+    def after_step(self, replica: Replica) -> Program:
         """What is waited for when a step has been launched."""
         if self.step:
             yield synchronize(replica.device)

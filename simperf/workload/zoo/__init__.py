@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-from dataclasses import replace
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -101,7 +100,7 @@ def _with_kernels(model: TracedModel, kernels: LayerKernels) -> TracedModel:
         from simperf.workload.written_attention import write_attention
 
         model = write_attention(model)
-    return replace(model, kernels=kernels, _steps={}, _held={})
+    return model.changed(kernels=kernels)
 
 
 @lru_cache(maxsize=16)
