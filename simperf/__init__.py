@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from simperf.study.axes import LatinHypercube
     from simperf.study.collective import collective
     from simperf.study.compare import compare
+    from simperf.study.explain import explain
     from simperf.study.layouts import plan_layouts
     from simperf.study.limits import limits
     from simperf.study.planning import plan
@@ -131,6 +132,7 @@ _PUBLIC = {
     "compare": "study.compare",
     "compute": "execution",
     "copy": "execution",
+    "explain": "study.explain",
     "format_quantity": "units",
     "import_job": "frameworks.importer",
     "irecv": "execution",
@@ -215,6 +217,7 @@ __all__ = [
     "compare",
     "compute",
     "copy",
+    "explain",
     "format_quantity",
     "import_job",
     "irecv",

@@ -34,6 +34,7 @@ COMMANDS = {
     "check": ("check", "check"),
     "show": ("show", "show"),
     "import": ("job_import", "import_"),
+    "explain": ("explain", "explain"),
     "replay": ("replay", "replay"),
     "programs": ("programs", "programs"),
     "topo": ("topo", "topo"),

@@ -57,15 +57,19 @@ class Arrow(NamedTuple):
 
 
 class Recorder:
-    """Collects spans, counter samples, arrows and memory by kind in the order in which they are reported."""
+    """Collects spans, counter samples, arrows and memory by kind in the order in which they are reported.
 
-    __slots__ = ("arrows", "memory", "samples", "spans")
+    `families` are those of the kernels, by name (``"gemm"``, ``"normalization"``, ...).
+    """
+
+    __slots__ = ("arrows", "families", "memory", "samples", "spans")
 
     def __init__(self) -> None:
         self.spans: list[Span] = []
         self.samples: list[Sample] = []
         self.arrows: list[Arrow] = []
         self.memory: list[Sample] = []
+        self.families: dict[str, str] = {}
 
     def span(self, track: str, name: str, start: float, end: float, category: Category) -> None:
         """Record a span; times in s."""

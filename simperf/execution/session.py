@@ -365,6 +365,8 @@ class Session:
             category: Category = "memory" if cost.memory_time > cost.compute_time else "compute"
             self._kernels[key] = Kernel(op.name, cost.time, cost.demand, category, holds, launch)
             self.operations[key] = Operation(op.name, device.name, cost, op.dtype)
+            if self.simulation.recorder is not None:
+                self.simulation.recorder.families[op.name] = op.family
         self.operations[key].count += 1
         return self._kernels[key]
 

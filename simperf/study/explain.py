@@ -1,0 +1,337 @@
+"""A recorded step beside the simulated one: the difference by kernel family, communication, host and waits."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from simperf.analysis.step_parts import HOST, WAIT, GpuInterval, step_parts
+from simperf.engine.simulation import Simulation
+from simperf.engine.tracks import split_track
+from simperf.errors import InputError, Problem
+from simperf.outputs import data_frame, html_table
+from simperf.results import Result
+from simperf.run import run
+from simperf.scenario import Scenario, load_scenario
+from simperf.units import format_quantity
+from simperf.workload.recorded.kernel_class import classify
+from simperf.workload.recorded.trace_file import TraceFile, enclosing, read_trace_file
+
+__all__ = ["Explained", "ExplainedPart", "explain"]
+
+#: family of a simulated kernel -> part; all others are parts of their own name
+_FAMILIES = {"gemm": "products", "conv": "convolutions", "attention": "attention", "optimizer": "optimizer"}
+#: class of a recorded kernel -> part
+_CLASSES = {"product": "products", "convolution": "convolutions", "attention": "attention"}
+#: part of a recorded kernel that is none of these, by what its name has, the first that is found
+_NAMES = (
+    ("optimizer", re.compile(r"adam|multi_tensor_apply|multitensor|optimizer|lamb|sgd", re.IGNORECASE)),
+    ("normalization", re.compile(r"norm|softmax|batch_?norm|\bbn_", re.IGNORECASE)),
+    ("reduction", re.compile(r"reduc|nll_loss|cross_?entropy|sum_kernel", re.IGNORECASE)),
+    ("copy kernels", re.compile(r"copy|cat(array|_)|transpose|memset|fill|memcpy|gather|scatter", re.IGNORECASE)),
+)
+_ELEMENTWISE = "elementwise"
+_COPY_FAMILY = {"copy": "copy kernels"}
+_COPY, _MESSAGES = "exposed copy", "send and receive"
+
+
+class ExplainedPart(NamedTuple):
+    """A part of a step: recorded and simulated time [s], and how many activities count to it in each."""
+
+    part: str
+    recorded: float
+    simulated: float
+    recorded_count: float
+    simulated_count: float
+
+    @property
+    def difference(self) -> float:
+        """What the recorded step takes longer [s]."""
+        return self.recorded - self.simulated
+
+
+class _Side(NamedTuple):
+    """A recorded or simulated step: its parts, counts and time [s]."""
+
+    parts: Mapping[str, float]
+    counts: Mapping[str, float]
+    time: float
+
+
+@dataclass(frozen=True)
+class Explained:
+    """The difference between a recorded step and the simulated one, in parts that add up to it.
+
+    Parameters
+    ----------
+    parts : tuple of ExplainedPart
+        The largest difference first.
+    recorded, simulated : float
+        Time of a step, from its begin to its end [s].
+    device : str
+        Whose time it is in the simulation.
+    notes : tuple of str
+        What differs between trace and scenario besides times.
+    """
+
+    parts: tuple[ExplainedPart, ...]
+    recorded: float
+    simulated: float
+    device: str
+    notes: tuple[str, ...] = ()
+
+    @property
+    def difference(self) -> float:
+        """What the recorded step takes longer [s]: the sum of all parts."""
+        return self.recorded - self.simulated
+
+    def rows(self) -> tuple[list[str], list[list[str]]]:
+        """Header and rows, for people."""
+        rows = [
+            [
+                one.part,
+                format_quantity(one.recorded, "s"),
+                format_quantity(one.simulated, "s"),
+                _signed(one.difference),
+                f"{one.recorded_count:g}" if one.recorded_count else "-",
+                f"{one.simulated_count:g}" if one.simulated_count else "-",
+            ]
+            for one in self.parts
+        ]
+        whole = [format_quantity(self.recorded, "s"), format_quantity(self.simulated, "s"), _signed(self.difference)]
+        return ["part", "recorded", "simulated", "difference", "count", "simulated count"], [
+            *rows,
+            ["a step", *whole, "", ""],
+        ]
+
+    @property
+    def told(self) -> str:
+        """What makes the difference, in a sentence."""
+        first = self.parts[0] if self.parts else None
+        if first is None or abs(first.difference) < 1e-6 * max(self.recorded, self.simulated):
+            return "the recorded step takes as long as the simulated one, part by part"
+        counts = ""
+        if round(first.recorded_count) != round(first.simulated_count):
+            counts = f", {first.recorded_count:g} activities and not {first.simulated_count:g}"
+        way = "longer" if first.difference > 0 else "less"
+        return f"most of it: {first.part} take {format_quantity(abs(first.difference), 's')} {way}{counts}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, in SI units."""
+        return {
+            "recorded": self.recorded,
+            "simulated": self.simulated,
+            "difference": self.difference,
+            "device": self.device,
+            "parts": [{**one._asdict(), "difference": one.difference} for one in self.parts],
+            "notes": list(self.notes),
+        }
+
+    def to_pandas(self) -> Any:
+        """A row a part, as a `pandas.DataFrame`, which the extra ``tables`` brings; in SI units."""
+        rows = self.to_dict()["parts"]
+        return data_frame(rows, [*ExplainedPart._fields, "difference"])
+
+    def __repr__(self) -> str:
+        return f"<Explained: {_signed(self.difference)} of {format_quantity(self.recorded, 's')}, {self.told}>"
+
+    def _repr_html_(self) -> str:
+        return html_table(*self.rows(), caption=self.told)
+
+
+def explain(
+    trace: str | os.PathLike[str],
+    scenario: Scenario | str | os.PathLike[str],
+    *,
+    step: int = -1,
+    rank: int = -1,
+    play: Callable[..., Result] = run,
+) -> Explained:
+    """Align a step that torch's profiler recorded on one GPU with the simulated one.
+
+    Parameters
+    ----------
+    trace : path
+        What the profiler wrote: ``.json`` or ``.json.gz``.
+    scenario : Scenario or path
+        The same job, as a scenario.
+    step : int
+        Step of the profiler; -1 for the mean of all.
+    rank : int
+        Whose time is compared; -1 for the rank of the trace.
+    play : callable
+        Runs the scenario, as `simperf.run`.
+
+    Raises
+    ------
+    InputError
+        No trace of a GPU, no such step or rank, or a scenario without a GPU's timeline.
+    """
+    file = read_trace_file(trace)
+    recorded, steps = _recorded(file, step)
+    if not isinstance(scenario, Scenario):
+        scenario = load_scenario(scenario)
+    seen: list[Simulation] = []
+    result = play(scenario, watch=seen.append)
+    recorder = seen[0].recorder if seen else None
+    families = recorder.families if recorder is not None else {}
+    number = rank if rank >= 0 else file.rank
+    device, member = _device(scenario, result, number, given=rank >= 0)
+    simulated = _simulated(result, device, families, _steps_of(scenario))
+    notes = list(_notes(file, scenario, number, device, member, steps))
+    names = dict.fromkeys([*recorded.parts, *simulated.parts])
+    parts = [
+        ExplainedPart(
+            name,
+            recorded.parts.get(name, 0.0),
+            simulated.parts.get(name, 0.0),
+            recorded.counts.get(name, 0.0),
+            simulated.counts.get(name, 0.0),
+        )
+        for name in names
+    ]
+    parts.sort(key=lambda one: (-abs(round(one.difference, 12)), one.part))
+    return Explained(tuple(parts), recorded.time, simulated.time, member, tuple(notes))
+
+
+def _steps_of(scenario: Scenario) -> int:
+    steps = scenario.parameters.get("steps", 1)
+    return steps if isinstance(steps, int) and steps > 0 else 1
+
+
+def _recorded(file: TraceFile, step: int) -> tuple[_Side, int]:
+    """Parts of a step of a trace, and how many steps they are the mean of."""
+    if step >= 0 and step not in file.steps:
+        known = ", ".join(map(str, sorted(file.steps)[:12])) or "-1: the profiler counted no steps"
+        raise InputError(Problem("no such step", file=file.name, key="--step", value=str(step), expected=known))
+    chosen = {step: file.steps[step]} if step >= 0 else file.steps
+    launches: dict[int, tuple[float, Any]] = {}
+    for call, operators in enclosing(file):
+        if call.correlation >= 0:
+            launches.setdefault(call.correlation, (call.end, operators))
+    delay = _delay(file, launches)
+    found = []
+    for one in file.activities:
+        launched, operators = launches.get(one.correlation, (one.start, ()))
+        launched = min(launched + delay, one.start)
+        kind = classify(one, operators)
+        if kind.kind == "collective":
+            name = kind.collective.name if kind.collective is not None else ""
+            messages = re.search(r"send|recv", one.name, re.IGNORECASE)
+            label = name or (_MESSAGES if messages else "communication")
+            found.append(GpuInterval(one.start, one.end, "communication", f"exposed {label}", launched))
+        elif kind.kind == "copy":
+            found.append(GpuInterval(one.start, one.end, "copy", _COPY, launched))
+        else:
+            part = _CLASSES.get(kind.kind) or _by_name(one.name, one.kind)
+            found.append(GpuInterval(one.start, one.end, "kernel", part, launched))
+    if chosen:
+        begin, end = min(b for b, _ in chosen.values()), max(e for _, e in chosen.values())
+        if step < 0 or step == max(file.steps):  # what the last step launched ends after it
+            end = max(end, max((one.end for one in found if begin <= one.launched <= end), default=end))
+    else:
+        begin = min([one.start for one in file.calls[:1]] + [one.start for one in found])
+        end = max([one.end for one in found] + [call.end for call in file.calls])
+    return _side(found, begin, end, max(1, len(chosen))), max(1, len(chosen))
+
+
+def _delay(file: TraceFile, launches: Mapping[int, tuple[float, Any]]) -> float:
+    """Time from the end of a launch to the earliest begin of its activity, as the trace has it at its shortest [s]."""
+    known = (one.start - launches[one.correlation][0] for one in file.activities if one.correlation in launches)
+    found = sorted(one for one in known if one >= 0.0)
+    return found[len(found) // 20] if found else 0.0
+
+
+def _by_name(name: str, kind: str) -> str:
+    """Part of a kernel that moves data, by its name."""
+    if kind == "memset":
+        return "copy kernels"
+    return next((part for part, pattern in _NAMES if pattern.search(name)), _ELEMENTWISE)
+
+
+def _side(found: Sequence[GpuInterval], begin: float, end: float, steps: int) -> _Side:
+    parts = {name: time / steps for name, time in step_parts(found, begin, end).items()}
+    counts = Counter(one.part for one in found if one.kind != "wait" and begin <= one.start < end)
+    return _Side(parts, {name: count / steps for name, count in counts.items()}, (end - begin) / steps)
+
+
+def _device(scenario: Scenario, result: Result, rank: int, *, given: bool) -> tuple[str, str]:
+    """The device that was simulated for a rank, and the rank's own."""
+    machine = scenario.machine
+    gpus: Sequence[str] = tuple(machine.gpus) if machine is not None else ()
+    layout = scenario.parameters.get("layout")
+    count = getattr(layout, "ranks", 0) or len(gpus)
+    spans = {split_track(span.track)[0] for span in result.spans}
+    if not gpus or not spans & set(gpus):
+        message = "no GPU of a machine has a timeline in it"
+        raise InputError(Problem(message, file=scenario.path or "scenario", expected="a job on GPUs of a [machine]"))
+    if rank >= min(count, len(gpus)):
+        message = "the scenario has no such rank"
+        where = "--rank" if given else "the trace"
+        expected = f"--rank 0 to {min(count, len(gpus)) - 1}"
+        raise InputError(Problem(message, file=where, value=str(rank), expected=expected))
+    mine = gpus[rank]
+    if mine in spans:
+        return mine, mine
+    for row in result.times:
+        if mine in row.ranks:
+            stands = next((one for one in row.ranks if one in spans), "")
+            if stands:
+                return stands, mine
+    stands = next(one for one in gpus if one in spans)
+    return stands, mine
+
+
+def _simulated(result: Result, device: str, families: Mapping[str, str], steps: int) -> _Side:
+    """Parts of a simulated step of a device."""
+    launched = {(one.to_track, one.to_time): one.from_time for one in result.arrows}
+    threads = {one.from_track for one in result.arrows if split_track(one.to_track)[0] == device}
+    hosts = {one for one in threads if split_track(one)[0] != device}
+    found = []
+    for span in result.spans:
+        if span.end <= span.start or split_track(span.track)[0] != device:
+            if span.category == "wait" and span.track in hosts:
+                found.append(GpuInterval(span.start, span.end, "wait", WAIT, span.start))
+            continue
+        at = launched.get((span.track, span.start), 0.0)
+        if span.category == "wait":
+            found.append(GpuInterval(span.start, span.end, "wait", WAIT, at))
+        if span.category in ("compute", "memory"):
+            family = families.get(span.name, _ELEMENTWISE)
+            part = _FAMILIES.get(family) or _COPY_FAMILY.get(family, family)
+            found.append(GpuInterval(span.start, span.end, "kernel", part, at))
+        elif span.category == "communication":
+            messages = span.name.startswith(("send", "receive"))
+            label = _MESSAGES if messages else span.name.split(" ")[0]
+            found.append(GpuInterval(span.start, span.end, "communication", f"exposed {label}", at))
+        elif span.category == "copy":
+            found.append(GpuInterval(span.start, span.end, "copy", _COPY, at))
+    return _side(found, 0.0, result.time, steps)
+
+
+def _notes(file: TraceFile, scenario: Scenario, rank: int, device: str, member: str, steps: int) -> Iterable[str]:
+    """What differs besides times."""
+    machine = scenario.machine
+    if machine is not None and file.gpu:
+        part = machine.nodes[member].part
+        name = part.name if part is not None else ""
+        chip = name.partition("-")[0]
+        if chip and chip.lower() not in re.split(r"[^a-z0-9]+", file.gpu.lower()):
+            yield f"the trace is of {file.gpu}, the scenario of {name}"
+    layout = scenario.parameters.get("layout")
+    ranks = getattr(layout, "ranks", 0)
+    if ranks and file.world > 1 and ranks != file.world:
+        yield f"the trace is of a job of {file.world} ranks, the scenario of {ranks}"
+    if device != member:
+        yield f"rank {rank} is simulated as {device}, which does the same"
+    if steps > 1:
+        yield f"recorded times are means of {steps} steps"
+    yield f"{HOST}: nothing runs until the host has launched it; {WAIT}: nothing runs of what is launched"
+
+
+def _signed(value: float) -> str:
+    return "0" if abs(value) < 1e-12 else f"{'-' if value < 0 else '+'}{format_quantity(abs(value), 's')}"
