@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from simperf.accuracy.large_cases import LargeCase, LeftOut
+from simperf.accuracy.summary import percentile_90
 from simperf.errors import SimperfError
 from simperf.memory import DRIVER
 from simperf.workload.transformers.flops import step_flops
@@ -201,7 +202,7 @@ def _summary(family: str, quantity: str, rows: Sequence[LargeGrade]) -> FamilySu
         quantity,
         len(rows),
         median(errors),
-        errors[min(len(errors) - 1, int(0.9 * len(errors)))],
+        percentile_90(errors),
         errors[-1],
         median(signed),
         _median(one.error("simple") for one in rows),

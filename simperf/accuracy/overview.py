@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from simperf.accuracy.kernel_figures import KernelFigures
 from simperf.accuracy.questions import COLLECTIVES, KERNELS, LARGE_MEMORY, LARGE_TIME, ONE_GPU, QUESTIONS, SCALING
 from simperf.accuracy.single_steps import STEPS_TITLE
+from simperf.accuracy.summary import percentile_90
 from simperf.accuracy.timed_passes import PASSES_TITLE
 from simperf.accuracy.validation import ValidationRow
 from simperf.analysis.questions import SIZE_CLASSES, size_class
@@ -128,11 +130,10 @@ class _Errors:
         signed = self.baselines[baseline] if baseline else self.signed
         if not signed.size:
             return OverviewLine(name, 0, math.nan, math.nan, math.nan)
-        errors = np.sort(np.abs(signed))
-        p90 = errors[min(len(errors) - 1, int(0.9 * len(errors)))]
+        errors = np.sort(np.abs(signed)).tolist()
         nearer = float(np.mean(np.abs(self.signed) < np.abs(signed))) if baseline else math.nan
         bias = float(np.median(signed * self.faster))
-        return OverviewLine(name, len(errors), float(np.median(errors)), float(p90), bias, nearer)
+        return OverviewLine(name, len(errors), median(errors), percentile_90(errors), bias, nearer)
 
 
 def summarize_questions(rows: Iterable[ValidationRow], kernels: Sequence[KernelFigures] = ()) -> list[QuestionSummary]:

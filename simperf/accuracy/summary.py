@@ -10,7 +10,7 @@ from statistics import median
 from simperf.accuracy.validation import ValidationRow
 from simperf.analysis.questions import SIZE_CLASSES, size_class
 
-__all__ = ["FigureSummary", "SizeSummary", "summarize_figures", "summarize_sizes"]
+__all__ = ["FigureSummary", "SizeSummary", "percentile_90", "summarize_figures", "summarize_sizes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +56,24 @@ class SizeSummary:
     largest: float
 
 
+def percentile_90(ordered: Sequence[float]) -> float:
+    """The 90th percentile of values in their order: the one that nine of ten lie below.
+
+    Examples
+    --------
+    >>> percentile_90([1.0, 2.0, 3.0]), percentile_90(range(100))
+    (3.0, 90)
+    """
+    return ordered[min(len(ordered) - 1, int(0.9 * len(ordered)))]
+
+
 def summarize_figures(rows: Sequence[ValidationRow]) -> FigureSummary:
     """Median, 90th percentile and largest of the absolute errors."""
     errors = sorted(abs(row.error) for row in rows if not math.isnan(row.error))
     failed = len(rows) - len(errors)
     if not errors:
         return FigureSummary(0, failed, math.nan, math.nan, math.nan)
-    return FigureSummary(
-        len(errors), failed, median(errors), errors[min(len(errors) - 1, int(0.9 * len(errors)))], errors[-1]
-    )
+    return FigureSummary(len(errors), failed, median(errors), percentile_90(errors), errors[-1])
 
 
 def summarize_sizes(rows: Sequence[ValidationRow]) -> list[SizeSummary]:

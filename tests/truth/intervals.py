@@ -60,7 +60,7 @@ def paged(text):
 def moved(question, now):
     """How far the ends of a question's intervals would move by errors as they are now, over the intervals' width."""
     there, found = read_errors(question), 0.0
-    for group in dict.fromkeys(one.group for one in there):
+    for group in dict.fromkeys(one.group for one in (*there, *now)):
         old, new = (spread(question, [one for one in some if one.group == group]) for some in (there, now))
         if old is None or new is None:
             return math.inf

@@ -14,6 +14,7 @@ from collections import defaultdict
 from statistics import median
 
 from simperf.accuracy.scaling_points import scaling_points, server_pairs, summarize_losses
+from simperf.accuracy.summary import percentile_90
 
 #: what a user knows of a point beforehand
 GROUPS = ("source", "model", "server", "interconnect", "workers", "stack")
@@ -35,12 +36,6 @@ def nearer(points, other):
     return sum(abs(one.predicted - one.measured) < abs(other(one) - one.measured) for one in there) / len(there)
 
 
-def high(values):
-    """The 90th percentile."""
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(0.9 * len(ordered)))]
-
-
 def percent(value):
     """A share in per cent; a dash for none."""
     return "-" if math.isnan(value) else f"{100 * value:.1f} %"
@@ -50,9 +45,9 @@ def error_row(name, points):
     """A line of errors of figures that need a prediction."""
     own, both = errors(points), [one for one in points if not math.isnan(one.ring)]
     sizes, ring = [abs(one) for one in own], [abs(one) for one in errors(both, "ring")]
-    beside = [median(ring), high(ring)] if ring else [math.nan, math.nan]
+    beside = [median(ring), percentile_90(sorted(ring))] if ring else [math.nan, math.nan]
     shares = [nearer(points, lambda one: one.ring), nearer(points, lambda one: 1.0)]
-    cells = [median(sizes), high(sizes), median(own), *beside, *shares]
+    cells = [median(sizes), percentile_90(sorted(sizes)), median(own), *beside, *shares]
     return f"| {name} | {len(points)} | " + " | ".join(map(percent, cells)) + " |"
 
 

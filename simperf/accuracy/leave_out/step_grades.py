@@ -12,6 +12,7 @@ from statistics import median
 from simperf.accuracy.cases import read_cases
 from simperf.accuracy.leave_out.kernels import elsewhere, kernel_parts
 from simperf.accuracy.leave_out.measured_steps import MeasuredStep, measured_steps
+from simperf.accuracy.summary import percentile_90
 from simperf.cost import Roofline
 from simperf.run import run
 
@@ -165,7 +166,7 @@ def grade(logs: Iterable[float]) -> tuple[int, float, float, float]:
     """Points, median and 90th percentile of the absolute relative errors, and median of the signed ones [1]."""
     signed = [math.expm1(one) for one in logs]
     errors = sorted(map(abs, signed))
-    return len(errors), median(errors), errors[min(len(errors) - 1, int(0.9 * len(errors)))], median(signed)
+    return len(errors), median(errors), percentile_90(errors), median(signed)
 
 
 def ratios(steps: Sequence[GradedStep]) -> list[tuple[str, float, float]]:
