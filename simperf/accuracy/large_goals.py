@@ -58,6 +58,7 @@ GROUPS: Mapping[str, FamilyGroup] = {
     "Megatron-Bridge: dense": FamilyGroup("megatron_bridge", cases=("*llama*",)),
     "Megatron-Bridge: experts": FamilyGroup("megatron_bridge", but=("*llama*",)),
     "NeMo: time": FamilyGroup("nemo_h100_longseq"),
+    "bigscience: time": FamilyGroup("bigscience_bloom"),
     "reported: time": FamilyGroup("reported_frontier"),
     "litgpt: wrong verdicts": FamilyGroup("litgpt_memory", "fits"),
 }
