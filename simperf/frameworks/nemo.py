@@ -61,7 +61,7 @@ def nemo_options(source: JobSource) -> tuple[list[GivenOption], list[str]]:
     for name, value, line in rows:
         told = _followed(name, value, values)
         if isinstance(told, str) and "${" in told:
-            notes.append(f"{name} (line {line}): not understood (read: {told[:80]})")
+            notes.append(f"{name} (line {line}): not understood (read: '{told[:80]}')")
         elif told is not None:
             given.append(GivenOption(name, (), told, line))
     return given, notes

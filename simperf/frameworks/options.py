@@ -163,7 +163,7 @@ class JobOptionsRead:
             elif any(fnmatchcase(one.name, each) for each in self.table.without_effect):
                 self.without_effect.append(one.name)
             else:
-                self.notes.append(f"{one.name}{_at(one)}: not understood (read: {one.told})")
+                self.notes.append(f"{one.name}{_at(one)}: not understood (read: '{one.told}')")
 
     def __getitem__(self, name: str) -> Any:
         return self.values.get(name, self.table.options[name].default)

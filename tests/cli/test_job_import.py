@@ -9,7 +9,7 @@ def test_a_script_becomes_a_scenario_that_runs(simperf, tmp_path):
     (tmp_path / "train.sh").write_text(f"torchrun --nproc_per_node $N x.py {ARGUMENTS} --odd-one 3\n")
     code, out, err = simperf("import", "train.sh", "--variable", "N=8", "--on", "dgx-h100", "-o", "job.toml")
     assert (code, out) == (0, "")
-    assert "--odd-one (line 1): not understood (read: 3)" in err
+    assert "--odd-one (line 1): not understood (read: '3')" in err
     code, out, err = simperf("run", "job.toml")
     assert code == 0, err
     assert "time per step" in out

@@ -106,7 +106,7 @@ def test_keys_of_2024(tmp_path):
 
 def test_what_is_not_understood_is_listed(tmp_path):
     job = imported(tmp_path, BASE + "[mine]\nspeed = 3\n[optimizer]\nname = 'Muon'\nlr = 1e-4\n")
-    assert "mine.speed (line 13): not understood (read: 3)" in job.notes
+    assert "mine.speed (line 13): not understood (read: '3')" in job.notes
     assert any("Muon" in one for one in job.notes)
     assert "optimizer.lr" in job.without_effect
 

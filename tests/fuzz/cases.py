@@ -30,6 +30,7 @@ SHARES = {
     "cache": 3,
     "options": 24,
     "layout": 16,
+    "job": 8,
 }
 #: command lines for a scenario of a divided model
 LAYOUT_LINES = (("run", "s.toml"), ("run", "s.toml", "--format", "json"), ("check", "s.toml"))

@@ -11,6 +11,8 @@ __all__ = ["finding"]
 
 #: an error of Python's own in a program that is simperf's
 _OWN_CODE = re.compile(r"simperf/\S+\.py:\d+: \w+ in the program")
+#: a difference of a row of `simperf explain`
+_DIFFERENCES = re.compile(r"^(\S[^\n]*?\d \w+ +\S+ \w+ +)-(\d)", re.M)
 #: why a command that is not refused may end with 1: an expectation failed, every point of a sweep did, or a bound was
 #: not held
 _FAILED = re.compile(r"\bFAILED\b|,failed,|\"ok\": false|^failed |points failed|points are off by", re.M)
@@ -93,6 +95,8 @@ def _odd_output(out, echoes, case):
         return odd_json(out)
     if "csv" in case.words and re.match(r"[\w .-]+(?: \[[^\]]*\])?,", out):
         return odd_csv(out)
+    if case.words[:1] == ("explain",):  # its fourth column has differences, with signs
+        out = _DIFFERENCES.sub(r"\1\2", out)
     return odd_text(out, echoes)
 
 
