@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["plan"]
 
 #: options of a search of layouts that are keys of a file's tables
-_OF_LAYOUTS = ("on", "gpus", "batch", "sequence", "precision", "top", "time")
+_OF_LAYOUTS = ("on", "gpus", "batch", "sequence", "precision", "top", "within", "time")
 _OF_PLAN = ("tokens", "deadline", "budget")
 #: options that have an effect only where layouts are asked for on the command line
 _WITH_LAYOUTS = (*_OF_LAYOUTS, *_OF_PLAN, "price", "vary", "stack")
@@ -46,6 +46,9 @@ def plan(
     budget: Annotated[str, typer.Option("--budget", metavar="USD", help='Such as "1e6 USD".')] = "",
     price: Annotated[str, typer.Option("--price", metavar="USD", help='Of a server, such as "80 USD/h".')] = "",
     top: Annotated[int, typer.Option("--top", metavar="N", help="Find so many of the fastest layouts.")] = 1,
+    within: Annotated[
+        str, typer.Option("--within", metavar="SHARE", help='How much faster a layout not found may be, as in "2 %".')
+    ] = "",
     time: Annotated[str, typer.Option("--time", metavar="TIME", help="Begin no simulation after it.")] = "",
     output: Annotated[
         Path | None,

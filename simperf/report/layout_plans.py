@@ -63,6 +63,7 @@ def _block(one: RankedLayout, *, several: bool) -> Iterator[str]:
     facts = [step, f"MFU {100 * one.used:.1f} %" if one.used else "", f"{one.tokens:,.0f} tokens/s"]
     facts.append(f"{format_quantity(one.memory, 'B', digits=3)} a GPU")
     facts += [hours(one.time)] if one.time is not None else []
+    facts += [f"goodput {100 * one.goodput:.1f} %"] if one.goodput < 1.0 else []
     facts += [f"{one.cost:,.2f} USD"] if one.cost is not None else []
     yield from _fill("  ".join(filter(None, facts)), " " * 5)
     yield from _fill(one.reason, " " * 5)
@@ -85,7 +86,7 @@ def _summary(found: LayoutPlan) -> Iterator[str]:
     gap = found.gap()
     fastest = "The search is complete: no other layout is faster."
     if gap > 0:
-        fastest = f"The time was up: a layout that was not reached may be faster by {100 * gap:.1f} % at most."
+        fastest = f"A layout that was not simulated may be faster by {100 * gap:.1f} % at most."
     yield from _fill(f"{fastest} The fastest is {100 * found.bound_gap():.1f} % above its own bound.", "")
     yield "* Pareto-optimal in time, cost and GPUs"
     if found.why_not:

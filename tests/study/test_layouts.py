@@ -241,3 +241,32 @@ def test_the_table_is_legible_at_80_columns(tmp_path):
     assert layouts_output(found, "csv").splitlines()[0].startswith("number,machine,gpus,tp")
     found.save(tmp_path / "found.json")
     assert json.loads((tmp_path / "found.json").read_text())["ranked"] == rows
+
+
+def test_failures_make_the_whole_job_longer():
+    """The share that is left falls with the nodes, and the time is that of all steps over it."""
+    data = {
+        "model": MODEL,
+        "plan": {"tokens": 1e11},
+        "layouts": {"on": "dgx-a100", "gpus": [16, 64], "batch": 64, "cp": 1, "tp": 1, "microbatch": 1, "pp": 1},
+        "failures": {"node_mtbf": "100 h", "checkpoint": "500 MB/s", "restart": "10 min", "runs": 10},
+    }
+    found = plan_layouts(data, cache=False)
+    steps = -(-1e11 // (64 * 2048))
+    for one in found.ranked:
+        assert one.time == pytest.approx(one.step * steps / one.goodput)
+    few, many = (max(one.goodput for one in found.ranked if one.machine.gpus == gpus) for gpus in (16, 64))
+    assert 0.5 < many < few < 1.0
+    with pytest.raises(InputError, match="number of tokens"):
+        make_layouts({**data, "plan": {}})
+
+
+def test_a_search_may_end_within_a_share_of_the_fastest():
+    tables = {"on": "dgx-a100", "gpus": 16, "batch": 32, "cp": 1, "tp": [1, 2], "recompute": ["none", "full"]}
+    whole, early = (
+        plan_layouts({"model": MODEL, "layouts": {**tables, "within": within}}, cache=False) for within in (0, "10 %")
+    )
+    assert len(early.ranked) < len(whole.ranked)
+    assert 0.0 < early.gap() <= 0.1
+    assert whole.gap() == 0.0
+    assert early.winner.step <= whole.winner.step * (1 + early.gap())

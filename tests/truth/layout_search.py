@@ -98,7 +98,9 @@ def main(names):
         first, counts = found.winner, found.counts()
         print(f"{name}: {counts['layouts']} layouts, {counts['simulated']} simulated")
         print(f"  published {published.name}: {step:.3f} s")
-        print(f"  found     {first.choice.name}: {first.step:.3f} s, {step / first.step - 1:+.1%} for the published one")
+        print(
+            f"  found     {first.choice.name}: {first.step:.3f} s, {step / first.step - 1:+.1%} for the published one"
+        )
     if names and "vTrain" not in names:
         return
     for (layers, hidden, gpus, batch), cases, measured, predicted in vtrain_orders(truth_folder()):

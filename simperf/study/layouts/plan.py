@@ -15,6 +15,7 @@ from simperf.errors import InputError, Problem
 from simperf.files import write_packed
 from simperf.json_format import FORMAT
 from simperf.outputs import DATA, check_name, data_frame, html_table
+from simperf.run import MOST_EVENTS
 from simperf.scenario import Scenario, make_scenario
 from simperf.study.executors import check_engine
 from simperf.study.layouts.axes import LayoutChoice
@@ -25,7 +26,10 @@ from simperf.study.layouts.request import LayoutRequest, load_layouts, make_layo
 from simperf.study.layouts.scenarios import layout_scenario
 from simperf.study.layouts.search import STEP, Searched, search
 from simperf.study.layouts.weighing import WeighedMachine, weigh
+from simperf.study.planning.lifetime import failing_lifetime, history_events
 from simperf.study.sweep import Progress
+from simperf.training.pipelined.whole_run import state_nbytes
+from simperf.training.replica import Dimensions
 
 __all__ = ["LayoutPlan", "RankedLayout", "plan_layouts"]
 
@@ -233,7 +237,9 @@ def _ranked_layout(
         "microbatch": choice.microbatch,
     }
     ends, _, why_not = intervals_of("train", parameters, numbers, gpus=place.gpus)
-    time = request.steps * step if request.tokens else None
+    time, work = None, request.steps * step
+    if request.tokens:
+        time = _with_failures(request, place.servers, choice.precision, work) if request.failures else work
     cost = None if place.price is None or time is None else place.price * time / 3600
     late = (time or 0.0) > request.deadline or (cost or 0.0) > request.budget
     made = RankedLayout(
@@ -249,9 +255,30 @@ def _ranked_layout(
         time,
         cost,
         step_parts(metrics),
+        work / time if time else 1.0,
         not late,
     )
     return made, why_not
+
+
+def _with_failures(request: LayoutRequest, servers: int, precision: str, work: float) -> float:
+    """The mean time of a job that trains for `work` [s], with its failures and checkpoints [s].
+
+    Raises
+    ------
+    InputError
+        Histories of too many events, without ``plan.force``.
+    """
+    said = request.failures
+    assert said is not None
+    size = state_nbytes(Dimensions(request.model, precision=precision))
+    events = history_events(said, servers, size, work)
+    if events > MOST_EVENTS and not request.force:
+        message = f"histories of about {events:.3g} events would be played, more than {MOST_EVENTS:.3g}"
+        fewer = max(1, int(said.runs * MOST_EVENTS / events))
+        expected = f"at most {fewer}; or --force (plan.force = true), which plays them all"
+        raise InputError(request.toml.problem(("failures", "runs"), message, value=said.runs, expected=expected))
+    return failing_lifetime(said, servers, size, work).time
 
 
 def _plain(one: RankedLayout) -> dict[str, Any]:
@@ -270,6 +297,7 @@ def _plain(one: RankedLayout) -> dict[str, Any]:
         "tokens_per_second": one.tokens,
         "memory": one.memory,
         "time": one.time,
+        "goodput": one.goodput,
         "cost": one.cost,
         "price": one.machine.price,
         "price_source": one.machine.price_source,

@@ -34,11 +34,13 @@ class RankedLayout:
     memory : float
         Most that a GPU holds [B].
     time : float or None
-        To train all tokens [s]; None where their number was not given.
+        To train all tokens, failures and checkpoints included [s]; None where their number was not given.
     cost : float or None
         Of that [USD]; None without a price.
     parts : mapping of str to float
         What the time of the slowest stage went to [s].
+    goodput : float
+        Share of that time that is training; 1 where no failures were asked for [1].
     feasible : bool
         Within deadline and budget.
     best : bool
@@ -59,6 +61,7 @@ class RankedLayout:
     time: float | None
     cost: float | None
     parts: Mapping[str, float]
+    goodput: float = 1.0
     feasible: bool = True
     best: bool = False
     reason: str = ""

@@ -19,6 +19,7 @@ from simperf.schedules.registry import SCHEDULES
 from simperf.study.layouts.axes import LayoutAxes
 from simperf.study.planning.candidates import fabric_of
 from simperf.study.planning.reader import RequestTable
+from simperf.study.planning.request import PlanFailures, read_failures
 from simperf.units import parse
 from simperf.workload.mixed import TRAINING_PRECISIONS
 from simperf.workload.transformers import Transformer
@@ -31,10 +32,11 @@ __all__ = ["STACK", "TABLES", "LayoutRequest", "TrainingMachine", "load_layouts"
 TABLES: Mapping[str, tuple[str, ...]] = {
     "plan": ("title", "tokens", "deadline", "budget", "force"),
     "layouts": (
-        "model", "on", "gpus", "batch", "sequence", "folder", "top", "time",
+        "model", "on", "gpus", "batch", "sequence", "folder", "top", "within", "time",
         "tp", "cp", "pp", "ep", "microbatch", "chunks", "sharding", "schedule", "recompute", "precision",
     ),
     "prices": ("own",),
+    "failures": ("node_mtbf", "checkpoint", "restart", "repair", "interval", "runs"),
 }  # fmt: skip
 #: tables of a scenario that all layouts have alike
 _OF_SCENARIO = ("model", "program", "frontend", "cost", "calibration")
@@ -102,10 +104,14 @@ class LayoutRequest:
         [s] and [USD]; infinite if there is none.
     top : int
         How many of the fastest layouts of each machine are found.
+    within : float
+        By how much a layout that is not found may be faster than the fastest that is [1].
     limit : float
         Time after which no other simulation is begun [s].
     base : mapping
         Tables of a scenario that all layouts have.
+    failures : PlanFailures or None
+        On the way.
     toml : TomlFile
     force : bool
         Try layouts however many they are.
@@ -122,8 +128,10 @@ class LayoutRequest:
     deadline: float = math.inf
     budget: float = math.inf
     top: int = 1
+    within: float = 0.0
     limit: float = math.inf
     base: Mapping[str, Any] = field(default_factory=dict)
+    failures: PlanFailures | None = None
     toml: TomlFile = field(default_factory=lambda: TomlFile("", {}, ""))
     force: bool = False
 
@@ -175,7 +183,7 @@ def _read(toml: TomlFile) -> LayoutRequest:
         if key not in (*TABLES, *_OF_SCENARIO, "format"):
             known = (*TABLES, *_OF_SCENARIO)
             problems.append(toml.problem((key,), f"unknown table{nearest(key, known)}"))
-    head, table, prices = (RequestTable(toml, name, keys, problems) for name, keys in TABLES.items())
+    head, table, prices, failing = (RequestTable(toml, name, keys, problems) for name, keys in TABLES.items())
     folder = Path(toml.path).absolute().parent if toml.path else Path.cwd()
     base = _base(toml, problems)
     name, model = _model(table, base, toml, folder)
@@ -200,6 +208,9 @@ def _read(toml: TomlFile) -> LayoutRequest:
         if one.price is None:
             expected = f'[prices] own = {{ {one.name} = "10 USD/h" }}'
             prices.wrong(("own",), f"there is no price for {one.name!r}, which the budget needs", expected=expected)
+    failures = read_failures(failing)
+    if failures is not None and not tokens:
+        failing.wrong((), "they need a number of tokens that are trained", expected="[plan] tokens = 1e12")
     if problems:
         raise InputError(problems)
     assert model is not None
@@ -215,8 +226,10 @@ def _read(toml: TomlFile) -> LayoutRequest:
         head.quantity("deadline", "s", math.inf),
         budget,
         table.count("top", 1),
+        table.quantity("within", "1", zero=True),
         table.quantity("time", "s", math.inf),
         {**base, "model": transformer_table(model)},
+        failures,
         toml,
         head.flag("force"),
     )

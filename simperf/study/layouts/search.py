@@ -64,19 +64,25 @@ class _Order:
         Number of the first layout among those of all machines.
     top : int
         How many of the fastest are found.
+    within : float
+        By how much one that is not found may be faster [1].
     """
 
-    def __init__(self, machine: WeighedMachine, first: int, top: int) -> None:
-        self.machine, self.first, self.top = machine, first, top
+    def __init__(self, machine: WeighedMachine, first: int, top: int, within: float) -> None:
+        self.machine, self.first, self.top, self.within = machine, first, top, within
         self.rows: dict[int, Row] = {}
         self.next = 0
 
     def wanted(self) -> int | None:
         """Place of the next layout that is to be played; None where its bound exceeds the best that was played."""
         fitting = self.machine.fitting
-        if self.next < len(fitting) and fitting[self.next].bound <= self._worst(self.rows.values()):
+        if self.next < len(fitting) and self._needed(fitting[self.next], self._worst(self.rows.values())):
             return self.next
         return None
+
+    def _needed(self, one: WeighedLayout, worst: float) -> bool:
+        """Whether a layout may be faster than a time [s] by more than is asked for."""
+        return one.bound * (1.0 + self.within) <= worst
 
     def _worst(self, rows: Any) -> float:
         """Time of the slowest of the `top` fastest [s]."""
@@ -88,7 +94,7 @@ class _Order:
         fitting, taken = self.machine.fitting, list[int]()
         for place, one in enumerate(fitting):
             worst = self._worst([self.rows[each] for each in taken])
-            if place not in self.rows or one.bound > worst:
+            if place not in self.rows or not self._needed(one, worst):
                 break
             taken.append(place)
         left = fitting[len(taken) :]
@@ -132,7 +138,7 @@ def search(
 
     began, first, orders = time.monotonic(), 0, list[_Order]()
     for machine in machines:
-        orders.append(_Order(machine, first, request.top))
+        orders.append(_Order(machine, first, request.top, request.within))
         first += len(machine.fitting)
     with ExitStack() as stack:
         keeper = _Keeper(request, orders, cache=cache)

@@ -18,7 +18,7 @@ from simperf.training.failures.history import events_of_history
 from simperf.training.failures.recovery import FailingRun, Recovery
 from simperf.training.jitter import Constant, Exponential
 
-__all__ = ["Lifetime", "lifetime", "refuse_histories"]
+__all__ = ["Lifetime", "failing_lifetime", "history_events", "lifetime", "refuse_histories"]
 
 #: checkpoints of a history that are played; what is longer goes on at the same goodput
 _CHECKPOINTS = 400
@@ -53,7 +53,7 @@ def refuse_histories(request: Request, candidates: Iterable[tuple[int, str, floa
     if said is None or request.force:
         return
     each = [
-        events_of_history(_played(request, said, nodes, precision, work)[2] * nodes / said.node_mtbf)
+        events_of_history(_played(said, nodes, _states(request, precision), work)[1] * nodes / said.node_mtbf)
         for nodes, precision, work in candidates
     ]
     events = said.runs * math.fsum(each)
@@ -66,17 +66,24 @@ def refuse_histories(request: Request, candidates: Iterable[tuple[int, str, floa
         raise InputError(request.toml.problem(key, message, value=said.runs if fewer else "", expected=expected))
 
 
-def _played(
-    request: Request, said: PlanFailures, nodes: int, precision: str, work: float
-) -> tuple[float, float, float]:
-    """Size of a checkpoint [B], the time between two of them [s], and the time of training that is played [s]."""
+def _states(request: Request, precision: str) -> float:
+    """Size of a checkpoint [B]."""
     memory = request.model.memory(1, precision, optimizer=request.optimizer)
-    size = memory["weights"] + memory["master"] + memory["optimizer"] + memory["buffers"]
+    return memory["weights"] + memory["master"] + memory["optimizer"] + memory["buffers"]
+
+
+def _played(said: PlanFailures, nodes: int, size: float, work: float) -> tuple[float, float]:
+    """The time between two checkpoints of a size [B], and the time of training that is played [s]."""
     mtbf = said.node_mtbf / nodes
     pause = size / said.bandwidth
     # Young's formula has no answer for a checkpoint that costs nothing: it is taken all the time
     interval = said.interval or (young(pause, mtbf) if pause > 0 else mtbf / _CHECKPOINTS)
-    return size, interval, min(work, _CHECKPOINTS * interval)
+    return interval, min(work, _CHECKPOINTS * interval)
+
+
+def history_events(said: PlanFailures, nodes: int, size: float, work: float) -> float:
+    """Events of all histories of a job, about; the parameters are those of `failing_lifetime`."""
+    return said.runs * events_of_history(_played(said, nodes, size, work)[1] * nodes / said.node_mtbf)
 
 
 def lifetime(request: Request, nodes: int, precision: str, work: float) -> Lifetime:
@@ -84,9 +91,23 @@ def lifetime(request: Request, nodes: int, precision: str, work: float) -> Lifet
 
     All candidates meet failures of the same streams. Checkpoints hold the weights and what the optimizer keeps.
     """
-    said = request.failures
-    assert said is not None
-    size, interval, played = _played(request, said, nodes, precision, work)
+    assert request.failures is not None
+    return failing_lifetime(request.failures, nodes, _states(request, precision), work)
+
+
+def failing_lifetime(said: PlanFailures, nodes: int, size: float, work: float) -> Lifetime:
+    """Play a job through its failures, many times.
+
+    Parameters
+    ----------
+    said : PlanFailures
+    nodes : int
+    size : float
+        Of a checkpoint [B].
+    work : float
+        Time that the job trains [s].
+    """
+    interval, played = _played(said, nodes, size, work)
     checkpoint = Checkpoint(min(interval, played), nbytes=size, bandwidth=said.bandwidth)
     cause = Cause("node", Exponential(said.node_mtbf), silent=False)
     job = FailingRun(

@@ -19,7 +19,7 @@ from simperf.training.strategies import REPLICATED, STRATEGIES
 from simperf.workload.mixed import TRAINING_PRECISIONS
 from simperf.workload.model import TracedModel
 
-__all__ = ["TABLES", "PlanFailures", "Request", "load_request", "make_request"]
+__all__ = ["TABLES", "PlanFailures", "Request", "load_request", "make_request", "read_failures"]
 
 #: tables of a plan's file, with their keys; `simperf.study.file_schemas` says what each holds
 TABLES = {
@@ -207,7 +207,7 @@ def _read(toml: TomlFile) -> Request:
         "fabric": dict(candidates.data.get("fabric", {})),
         "limits": most,
         "prices": listed,
-        "failures": _failures(failures),
+        "failures": read_failures(failures),
         "calibration": calibration.text("use"),
     }
     if problems or model is None:
@@ -368,7 +368,8 @@ def _contradictions(
         against("price", min(asked), f"the cheapest asks {min(asked):.2f} USD/h")
 
 
-def _failures(table: RequestTable) -> PlanFailures | None:
+def read_failures(table: RequestTable) -> PlanFailures | None:
+    """Failures of a plan's table; None without one. What is wrong is added to the table's problems."""
     if not table.data:
         return None
     if "node_mtbf" not in table:
