@@ -10,10 +10,12 @@ from simperf.errors import DeviceMemoryError, InputError
 from simperf.layout import Layout
 from simperf.report.layout_plans import layouts_output
 from simperf.scenario import make_scenario
+from simperf.study.executors import Serial
 from simperf.study.layouts import make_layouts, plan_layouts
 from simperf.study.layouts.axes import LayoutAxes, LayoutChoice, layers_of_stages, layout_choices
 from simperf.study.layouts.scenarios import layout_scenario
 from simperf.study.layouts.weighing import weigh
+from simperf.study.points import failed_row
 
 MODEL = {"layers": 14, "hidden": 1024, "heads": 16, "kv_heads": 8, "ffn": 4096, "vocabulary": 32000, "sequence": 2048}
 EXPERTS = {**MODEL, "layers": 4, "experts": 8, "experts_per_token": 2, "expert_ffn": 1024}
@@ -270,3 +272,20 @@ def test_a_search_may_end_within_a_share_of_the_fastest():
     assert 0.0 < early.gap() <= 0.1
     assert whole.gap() == 0.0
     assert early.winner.step <= whole.winner.step * (1 + early.gap())
+
+
+def test_a_layout_that_cannot_be_played_may_be_faster():
+    """What fails is told with its reason, and its bound is part of the gap."""
+    request = asked(cp=1, tp=1, pp=[1, 2], microbatch=1, recompute="none", sharding="zero-1")
+    whole = plan_layouts(request, cache=False)
+
+    class Failing(Serial):
+        def submit(self, work, task):
+            if task["name"] == whole.winner.choice.name:
+                return super().submit(failed_row, task, "too many events")
+            return super().submit(work, task)
+
+    found = plan_layouts(request, engine=Failing(), cache=False)
+    assert found.failed == ((whole.winner.choice.name, "too many events"),)
+    assert found.gap() == pytest.approx(found.winner.step / whole.winner.bound - 1)
+    assert "may be faster" in " ".join(layouts_output(found, "table").split())

@@ -90,12 +90,16 @@ class LayoutPlan:
         }
 
     def gap(self) -> float:
-        """By how much the fastest layout may be slower than the fastest of all at most [1]; 0 for a finished search."""
+        """By how much a layout that gave no result may be faster than the fastest on its machine, at most [1].
+
+        Such are those that were not reached, or whose run failed, as one of too many events without ``plan.force``.
+        """
         found = 0.0
         for one in self.searched:
             steps = [each.step for each in self.ranked if each.machine == one.machine.machine]
-            if not one.finished and steps and one.left:
-                found = max(found, min(steps) / one.left[0].bound - 1.0)
+            bounds = [weighed.bound for weighed, row in one.played if row["error"] is not None]
+            bounds += [weighed.bound for weighed in one.left[:1]]
+            found = max([found, *(min(steps) / bound - 1.0 for bound in bounds if steps)])
         return found
 
     def bound_gap(self) -> float:
