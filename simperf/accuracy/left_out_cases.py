@@ -77,6 +77,8 @@ def _broken(case: Mapping[str, Any]) -> str:
         empty = key in ("id", "kind", "measured") and not case.get(key)
         if empty or not isinstance(case.get(key), kind):
             return f"{case.get('id') or 'a case'} has no {key}"
+    if not isinstance(case.get("source", {}), Mapping):
+        return f"{case['id']} cannot be read: source is no object with repo, path and commit, or url"
     try:
         if case["kind"] in KINDS and case["id"] in cases_known():
             for _ in series_of(case):

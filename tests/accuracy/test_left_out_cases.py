@@ -28,6 +28,7 @@ def folder(tmp_path, *cases):
         ({"kind": "weather"}, "its kind is not known: one of allgather,"),
         ({"id": ""}, "a case has no id"),
         ({"measured": None}, "one has no measured"),
+        ({"source": "a page"}, "one cannot be read: source is no object"),
         ({"kind": "allreduce"}, "no machine is set up for it"),
         ({"kind": "roofline"}, "the columns of its table are not known"),
         ({"kind": "roofline", "hardware": {"gpu": "T5"}, "measured": TABLE}, "the catalogue has no T5"),
