@@ -78,14 +78,14 @@ def rank_correlation(one, other):
     return float(np.corrcoef(ranks(one), ranks(other))[0, 1])
 
 
-def vtrain_orders(folder):
-    """Cases of vTrain by model and number of GPUs: measured and predicted steps [s]."""
+def vtrain_orders(folder, models=()):
+    """Cases of vTrain by model and GPUs, of all or those with so many layers: measured and predicted steps [s]."""
     cases = [one for one in read_large_cases(folder / "llm", ("vtrain_a100",))[0] if one.time]
     alike = defaultdict(list)
     for case in cases:
         alike[case.model.layers, case.model.hidden, case.gpus, case.layout.batch].append(case)
     for key, several in alike.items():
-        if len(several) >= FEWEST:
+        if len(several) >= FEWEST and (not models or key[0] in models):
             yield key, several, [one.time for one in several], [case_time(one) for one in several]
 
 
