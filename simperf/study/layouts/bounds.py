@@ -176,7 +176,11 @@ class StepBounds:
         pacing, found = pacing_of(layout, divided.strategy), list[_Stage]()
         microbatches = divided.batch // (layout.dp * divided.strategy.microbatch)
         each, ends = microbatches // copies, dict[object, tuple[float, ...]]()
+        server = len(self.session.machine.gpus) // max(1, len(self.session.machine.servers))
+        alike = layout.tp * layout.cp * layout.dp % server == 0  # each stage begins with a server
+        across = self._across(layout, 0, copies)
         for stage in range(work.stages):
+            across = across if alike else self._across(layout, stage, copies)
             parts = [work.part(stage, chunk) for chunk in work.chunks(stage)]
             forward, backward, weights = (each * fsum(times[part][kind] for part in parts) for kind in range(3))
             end = work.ends[stage]
@@ -186,8 +190,8 @@ class StepBounds:
                 count -= experts
             else:
                 experts = 0.0
-            gradients = self._across(layout, stage, end.gradient * count, copies)
-            gathered = self._across(layout, stage, min(end.weight, end.narrow or end.weight) * count, copies)
+            gradients = across * end.gradient * count
+            gathered = across * min(end.weight, end.narrow or end.weight) * count
             gathered = gathered if pacing.sharded else 0.0
             times_reduced = times_gathered = 1
             if work.units:
@@ -212,8 +216,8 @@ class StepBounds:
             )
         return found
 
-    def _across(self, layout: Layout, stage: int, nbytes: float, copies: int) -> float:
-        """Least time in which a payload of all ranks of a stage with like weights crosses the ports of a server [s]."""
+    def _across(self, layout: Layout, stage: int, copies: int) -> float:
+        """Least time in which payloads of a stage's ranks with like weights cross the ports of a server [s/B]."""
         mesh = layout.sharding_mesh if layout.sharding != "none" else layout.mesh
         names = ("dp_shard", "cp") if layout.sharding != "none" else ("dp", "cp")
         if copies > 1 or not self._ports:
@@ -226,7 +230,7 @@ class StepBounds:
         for tensor in range(layout.tp):
             other = mesh.group(mesh.rank({"pp": stage, "tp": tensor}), *names)
             groups += sum(self.nodes[rank].partition("/")[0] == server for rank in other) == here
-        return groups * nbytes * (len(ranks) - here) / len(ranks) / self._ports[server]
+        return groups * (len(ranks) - here) / len(ranks) / self._ports[server]
 
 
 def _least(work: StepWork, layers: Sequence[LayerPasses]) -> Sequence[LayerPasses]:
