@@ -28,6 +28,8 @@ _RECOMPUTE: Mapping[str, Recomputation] = {
 }
 #: exchange of keys and values of a case, as Transformer Engine calls it -> of a job
 _CONTEXT = {"p2p": "ring", "all_gather": "all-gather", "a2a": "all-to-all"}
+#: what stands for a sharding in a pipeline: DeepSpeed's refuses ZeRO-2, and Megatron-LM reduces gradients once a step
+PIPELINED: Mapping[Sharding, Sharding] = {"zero-2": "zero-1"}
 _SHARDING: Mapping[str, Sharding] = {"0": "none", "1": "zero-1", "2": "zero-2", "3": "zero-3", "None": "none"}
 #: schedule of a case -> of a job; the others are called alike
 SCHEDULE_NAMES = {
@@ -167,6 +169,9 @@ def large_layout(
         raise ValueError(f"sharding {how.get('zero')!r}")
     if how.get("zero") is None:
         assumed.append("no sharding")
+    if sizes["pp"] > 1 and sharding in PIPELINED:
+        assumed.append("gradients of a pipeline are reduced once a step, as its stacks do")
+        sharding = PIPELINED[sharding]
     group = how.get("zero_group")
     if sharding != "none" and group not in (None, "all DP") and group < dp:
         if dp % group:
