@@ -6,7 +6,7 @@ estimation", Journal of the American Statistical Association 102(477), 2007): it
 outside lies beyond its end. Beside it stands one width for all figures of a question, as much above as below the
 prediction, made of the same errors.
 
-Figures of one family are missed alike, so that a binomial test of figures finds more than there is. The share that is
+Figures of one family have like errors, so that a binomial test of figures finds more than there is. The share that is
 held therefore has a range: of families (sources, GPUs) that are drawn anew, with replacement, each with all its figures
 (B. Efron, R. Tibshirani, *An Introduction to the Bootstrap*, 1993; clusters: A. C. Davison, D. V. Hinkley, *Bootstrap
 Methods and their Application*, 1997, section 3.8). A family of one question is another than that of the same name of a

@@ -13,7 +13,7 @@ prediction. Difficulty comes from the prediction itself: what a run loses agains
 hardly communicates has a narrow interval, and of large models how short a layer is beside the host's time for it.
 Nothing is said of a prediction that is more difficult than each of the figures, or of more GPUs.
 
-*Families*: figures of one source and machine are missed alike, so that a new family is held less often than a new
+*Families*: figures of one source and machine have like errors, so that a new family is held less often than a new
 figure. The quantiles are taken so far out that nine of ten figures are held while their family is left out, each family
 in turn.
 

@@ -92,7 +92,8 @@ def _summary(found: LayoutPlan) -> Iterator[str]:
     if found.why_not:
         yield from _fill(f"No 90 % intervals: {found.why_not}", "")
     elif any(one.interval for one in found.ranked):
-        yield from _fill("90 % intervals are of each step by itself; layouts of one model are missed alike.", "")
+        told = "90 % intervals are of each step by itself; most of the error is common to layouts of one model."
+        yield from _fill(told, "")
     for machine in request.machines:
         if machine.price is None:
             yield from _fill(f"No price is known for {machine.name}: --price or [prices] own gives one.", "")
