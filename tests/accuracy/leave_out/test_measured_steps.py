@@ -35,7 +35,8 @@ def test_kernels_are_those_of_the_step_that_is_trained(step):
     m = Session(Simulation(step.scenario.machine))
     batch = step.scenario.parameters["batch_per_gpu"]
     kernels = LayerKernels(memory_format=step.scenario.parameters["memory_format"])
-    played = training_step(m, load("resnet50", kernels), m.gpu(), batch=batch, precision="tf32")
+    model, optimizer = load("resnet50", kernels), step.scenario.parameters["optimizer"]
+    played = training_step(m, model, m.gpu(), batch=batch, precision="tf32", optimizer=optimizer)
     assert step.kernels({}) == pytest.approx(played.compute_time, rel=1e-9)
     assert step.kernels({"conv": 0.35, "gemm": 0.35}) > 1.1 * step.kernels({}), "windows of 3 x 3 keep their rate"
 
