@@ -95,10 +95,20 @@ def test_regimes():
 def test_planner_cluster():
     plan = notebook("planner-cluster")["program"]
     found = plan(days=4, budget=400, nodes=1)
-    prices = found.request.prices
-    dearest = max(("p3-2xlarge", "p3-16xlarge", "p4d-24xlarge"), key=prices.of)
-    assert found.winner.choice.instance == dearest
-    assert found.winner.cost == min(one.cost for one in found.ranked)
+    hour = found.request.prices.of
+    small, large = "p3-2xlarge", "p4d-24xlarge"
+    assert min((small, "p3-16xlarge", large), key=hour) == small
+    assert hour(large) / hour(small) == pytest.approx(7, rel=0.05)
+    of = {one.choice.instance: one for one in found.ranked}
+    assert found.winner is of[large]
+    assert of[large].cost == min(one.cost for one in found.ranked)
+    assert of[small].time / of[large].time == pytest.approx(12, rel=0.05)
+    assert 1.5 < of[small].cost / of[large].cost < 2
+    in_a_day = plan(days=1, budget=400, nodes=1)
+    assert {one.choice.instance for one in in_a_day.ranked if one.time > 86_400} == {small}  # it drops out
+    wider = plan(days=4, budget=400, nodes=4).ranked
+    several = {one.choice.nodes: one.cost for one in wider if one.choice.instance == large}
+    assert 1 < several[4] / several[1] < 1.05
 
 
 def test_planner_failures():
