@@ -186,5 +186,5 @@ def tell_feeds(m: Session, feeds: Sequence[Feed | None], *, batches: int) -> Non
     """Report how long devices waited for data, the first mini-batch not counted, and for how many of the others."""
     there = [feed for feed in feeds if feed is not None]
     if there:
-        m.metric("waited for data, most", max(feed.waited for feed in there), "s")
+        m.metric("waited for data, max over ranks", max(feed.waited for feed in there), "s")
         m.metric("starved steps", sum(feed.starved for feed in there) / (len(there) * batches))

@@ -75,7 +75,7 @@ def tell(
         m.metric("scaling efficiency", rate / (ranks * alone))
     waits = [replica.exposed / steps for replica in replicas]
     m.metric("exposed communication", max(waits), "s")
-    m.metric("exposed communication, least", min(waits), "s")
+    m.metric("exposed communication, min over ranks", min(waits), "s")
     tell_use(m, [replica.device for replica in replicas])
     if group is not None and group.moved:
         m.metric("communication per step", group.busy / steps, "s")
@@ -84,11 +84,11 @@ def tell(
 
 
 def tell_use(m: Session, devices: Sequence[Device]) -> None:
-    """Report for which part of the run so far devices were at work, the least and the most of them."""
+    """Report for which part of the run so far devices were at work: minimum and maximum over ranks."""
     shares = [device.share.floor() / m.now for device in devices if m.now]
     if shares:
-        m.metric("device busy, least", min(shares))
-        m.metric("device busy, most", max(shares))
+        m.metric("device busy, min over ranks", min(shares))
+        m.metric("device busy, max over ranks", max(shares))
 
 
 def tell_memory(m: Session, memory: Mapping[str, float]) -> None:

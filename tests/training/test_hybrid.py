@@ -118,7 +118,7 @@ def test_what_is_too_large_for_one_is_not_for_eight():
     rows = tuple([10_000_000] * 7)
     with pytest.raises(DeviceMemoryError, match=r"tables 35\.84 GB"):
         run(star(1), rows=rows)
-    assert metric(run(star(8), rows=rows), "tables on one GPU, most") == 10_000_000 * WIDTH * 4
+    assert metric(run(star(8), rows=rows), "tables on one GPU, max over ranks") == 10_000_000 * WIDTH * 4
 
 
 def test_weights_and_the_interaction_by_hand():

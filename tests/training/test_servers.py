@@ -255,7 +255,7 @@ def test_results_name_use_and_memory(catalog, with_servers):
     """What data parallelism tells of its devices, servers' workers tell too."""
     m = with_servers(catalog.machine("book-4gpu"), model="lenet", batch=64, steps=2)
     told = {name: value for name, (value, _) in m.metrics.items()}
-    assert 0 < told["device busy, least"] <= told["device busy, most"] <= 1
+    assert 0 < told["device busy, min over ranks"] <= told["device busy, max over ranks"] <= 1
     held = {name: value for name, value in told.items() if name.startswith("memory: ")}
     assert {"memory: weights", "memory: activations"} <= set(held)
     assert sum(held.values()) == pytest.approx(m.gpus[0].memory.held)

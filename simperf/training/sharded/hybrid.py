@@ -189,7 +189,7 @@ def train_hybrid(m: Session, run: HybridRun) -> Program:
     m.work("samples of recommender", run.batch * run.steps)
     if len(parts) > 1:
         m.metric("exchanged per step and GPU", 2 * nbytes, "B")
-        m.metric("tables on one GPU, most", max(part.step.memory["tables"] for part in parts), "B")
+        m.metric("tables on one GPU, max over ranks", max(part.step.memory["tables"] for part in parts), "B")
 
 
 def _parts(m: Session, run: HybridRun, nodes: Sequence[str]) -> list[RankPart]:
