@@ -1,5 +1,6 @@
 """What each lesson calls surprising is what its program gives."""
 
+import re
 import runpy
 
 import pytest
@@ -109,6 +110,16 @@ def test_planner_cluster():
     wider = plan(days=4, budget=400, nodes=4).ranked
     several = {one.choice.nodes: one.cost for one in wider if one.choice.instance == large}
     assert 1 < several[4] / several[1] < 1.05
+
+
+def test_planner_cluster_quotes_the_rates_that_it_has():
+    text = find_lesson("planner-cluster").exercises[1].words["en"].text
+    told = [float(rate) for rate in re.findall(r"([0-9.]+) thousand", text)]
+    rates = {}
+    for each in ({}, {"program.batch_per_gpu": 256}):
+        result = simperf.run("training/batch-or-kb", set={"program.gpus": 8} | each)
+        rates[len(each)] = result.metrics["samples per second"].value / 1000
+    assert told == pytest.approx([rates[0], rates[1]], rel=0.005)
 
 
 def test_planner_failures():
