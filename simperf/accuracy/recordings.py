@@ -8,12 +8,12 @@ from pathlib import Path
 from simperf.calibrate.cluster.accuracy import PredictedPoint, hold_against
 from simperf.calibrate.cluster.measure import priority_of
 from simperf.calibrate.cluster.profile import hold_profile, is_box, validation_of
-from simperf.calibrate.cluster.scatter import with_others
 from simperf.calibrate.dataset import Dataset
 from simperf.calibrate.machines import find_gpu
 from simperf.calibrate.plain import Line, beside, lines_of, plain_steps
 from simperf.calibrate.sessions import parts, pool
 from simperf.calibrate.steps import step_predictor
+from simperf.calibrate.uncertainty.conformal import with_other_recordings
 from simperf.calibrate.validate import Validation, validate
 from simperf.hardware import Catalog
 from simperf.hardware.part_catalog import CALIBRATION
@@ -65,4 +65,4 @@ def boxed_clusters(*, priority: str = "") -> Iterator[tuple[str, tuple[Predicted
         for index, file in enumerate(files):
             alike = [priority_of(data) == priority_of(loaded[index]) for data in loaded]
             others = [every[at] for at, same in enumerate(alike) if same and at != index]
-            yield file.name.partition(".")[0], with_others(every[index], others) if others else every[index]
+            yield file.name.partition(".")[0], with_other_recordings(every[index], others) if others else every[index]

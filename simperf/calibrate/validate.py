@@ -13,10 +13,10 @@ import numpy as np
 from simperf.analysis.chance import NORMAL
 from simperf.calibrate.dataset import Dataset, Measurement
 from simperf.calibrate.fit.choose import ModelChoice, choose
-from simperf.calibrate.fit.intervals import within
 from simperf.calibrate.fit.model import Array, Data, Model
 from simperf.calibrate.fit.solve import NO_INTERVAL
 from simperf.calibrate.sessions import parts
+from simperf.calibrate.uncertainty.constants import within
 from simperf.cost import GpuRates
 from simperf.errors import InputError, Problem
 from simperf.hardware import ProfilePart

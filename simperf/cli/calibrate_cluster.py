@@ -215,15 +215,15 @@ def _command(hosts: int, named: Mapping[str, str], rate_of: list[str], *, quick:
 def _show(data: Dataset, *, points: bool, samples: int, beside: list[Dataset]) -> None:
     from simperf.calibrate.cluster.accuracy import hold_against
     from simperf.calibrate.cluster.fitting import fit_constants
-    from simperf.calibrate.cluster.scatter import with_fitted, with_others
+    from simperf.calibrate.uncertainty.conformal import with_fit_residuals, with_other_recordings
     from simperf.report.cluster import cluster_text
 
     found = fit_constants(data)
     rows = hold_against(data, found.stack, samples=0 if beside else samples)
     if beside:
-        rows = with_others(rows, [hold_against(other) for other in beside])
+        rows = with_other_recordings(rows, [hold_against(other) for other in beside])
     elif samples:
-        rows = with_fitted(rows)
+        rows = with_fit_residuals(rows)
     typer.echo(cluster_text(found, rows, points=points))
 
 

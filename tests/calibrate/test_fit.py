@@ -5,8 +5,8 @@ import pytest
 
 from simperf.calibrate.dataset import Dataset, Measurement
 from simperf.calibrate.fit import Data, FitConstant, Model, choose, fit, fit_dataset, split
-from simperf.calibrate.fit.bootstrap import leverages
 from simperf.calibrate.fit.messages import alpha_beta, piecewise
+from simperf.calibrate.uncertainty.bootstrap import leverages
 from simperf.errors import InputError
 from tests.calibrate.synthetic import LAUNCH, MEMORY, PINNED, RATE, gpu_dataset
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from simperf.accuracy.fits.rows import FitRow, best_fit, row_of, two_constants
 from simperf.calibrate.fit import Data
-from simperf.calibrate.fit.few import told_together
 from simperf.calibrate.fit.messages import piecewise, piecewise_model, pipelined_model
+from simperf.calibrate.uncertainty.variance import with_pooled_scatter
 
 __all__ = ["copy_rows"]
 
@@ -42,7 +42,7 @@ def copy_rows(cases: Sequence[Mapping[str, Any]]) -> Iterator[FitRow]:
         limits = piecewise(known)
         models = [piecewise_model("copy", "copy by regime", limits, known)]
         models.append(pipelined_model("messages", "messages in a row"))
-        (found,) = told_together([best_fit(models, known)])
+        (found,) = with_pooled_scatter([best_fit(models, known)])
         note = f"{len(limits) + 1} regime{'s' if limits else ''}"
         if found.model.name == "messages":
             gap, rate = found.values["gap"], found.values["bandwidth"]

@@ -3,7 +3,7 @@
 Which form a kernel gets is decided by the information criterion on the points that are fitted, never by those that are
 predicted. What belongs to the library and not to a GPU is fitted to the fitted halves of all GPUs that share it
 (`simperf.accuracy.fits.library`); how readings scatter is drawn towards what is usual among all tables of one sort
-of kernel (`simperf.calibrate.fit.few`).
+of kernel (`simperf.calibrate.uncertainty.variance`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from simperf.accuracy.fits.library import Library, OperationTable
 from simperf.accuracy.fits.rows import FitRow, row_of, two_constants
 from simperf.accuracy.kernel_tables import GPUS, added_time, by_operation, kernel_cases
 from simperf.calibrate.fit import Fit
-from simperf.calibrate.fit.few import told_together
+from simperf.calibrate.uncertainty.variance import with_pooled_scatter
 from simperf.cost.rows import AGAIN
 from simperf.hardware import Catalog
 
@@ -57,7 +57,7 @@ def _fits(tasks: Sequence[OperationTable]) -> list[Fit]:
         sorts.setdefault(_sort(task), []).append(index)
     found: dict[int, Fit] = {}
     for members in sorts.values():
-        found |= dict(zip(members, told_together([alone[index] for index in members]), strict=True))
+        found |= dict(zip(members, with_pooled_scatter([alone[index] for index in members]), strict=True))
     return [found[index] for index in range(len(tasks))]
 
 

@@ -2,7 +2,7 @@
 
 The interval of a prediction is what the method misses elsewhere: of the other GPUs each is left out in turn as well,
 and how far their tables then lie from what is predicted, as wholes and point by point, is how far this one's may
-(`simperf.calibrate.fit.few`). Its own readings have no part in it.
+(`simperf.calibrate.uncertainty.variance`). Its own readings have no part in it.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ from simperf.accuracy.fits.library import joined
 from simperf.accuracy.fits.rows import FitRow, best_fit
 from simperf.accuracy.kernel_tables import GPUS, MeasuredOp, added_time, by_operation, kernel_cases
 from simperf.calibrate.fit import Data, Fit, Model
-from simperf.calibrate.fit.between import SessionSpread
 from simperf.calibrate.fit.datasheet import efficiency_models, held_clock
-from simperf.calibrate.fit.few import half_width, unseen
 from simperf.calibrate.fit.kernels import row_model
 from simperf.calibrate.fit.model import Array
+from simperf.calibrate.uncertainty.variance import ErrorSpread, gpu_spreads, half_width
 from simperf.cost.rows import AGAIN
 from simperf.hardware import Catalog
 
@@ -86,7 +85,7 @@ class _Tables:
         found = self.fit(name, {gpu, *without})
         return np.asarray(np.log((here.measured + floor) / (found.predict(here) + floor)))
 
-    def spread(self, name: str, gpu: str) -> SessionSpread:
+    def spread(self, name: str, gpu: str) -> ErrorSpread:
         """How far a GPU lies from what is predicted for it, by what the others miss while it is left out."""
         misses: dict[str, dict[str, list[Array]]] = {}
         for each, tables in self.data.items():
@@ -101,7 +100,7 @@ class _Tables:
             for other, data in self.data[each].items()
         }
         alike = {other for other, one in held.items() if one == held[gpu] and other != gpu}
-        return unseen(misses, alike=alike)[self._sort[name]]
+        return gpu_spreads(misses, alike=alike)[self._sort[name]]
 
 
 def left_out_rows(cases: Sequence[Mapping[str, Any]]) -> Iterator[FitRow]:

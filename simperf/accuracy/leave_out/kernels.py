@@ -2,8 +2,9 @@
 
 Every kernel that others published is predicted as if nobody had measured any GPU of its architecture: by its data
 sheet, with the efficiencies that the other architectures' kernels reach (their median). What the catalogue says
-of its own architecture has no part in it, so that this is what a new GPU is missed by. Misses are told apart by
-`simperf.calibrate.fit.few.unseen`, with architectures in the place of boards: three A100s are one architecture.
+of its own architecture has no part in it, so that this is the error of a new GPU. Its common and own parts are told
+apart by `simperf.calibrate.uncertainty.variance.gpu_spreads`, with architectures in the place of GPUs: three A100s are
+one architecture.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ import numpy as np
 
 from simperf.accuracy.kernel_tables import GPUS, added_time, by_operation, kernel_cases
 from simperf.analysis.chance import NORMAL
-from simperf.calibrate.fit.few import half_width, unseen
 from simperf.calibrate.fit.model import Array
+from simperf.calibrate.uncertainty.variance import gpu_spreads, half_width
 from simperf.cost import Roofline, sort_of
 from simperf.hardware import Catalog, GpuPart
 from simperf.hardware.profile import FittedConstant, FittedModel
@@ -157,7 +158,7 @@ def coverage(cases: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], tuple[
     misses = catalogue_misses(cases)
     found = {}
     for name in sorted({name for boards in misses.values() for name in boards}):
-        spreads = unseen(catalogue_misses(cases, without=name))
+        spreads = gpu_spreads(catalogue_misses(cases, without=name))
         for sort, boards in sorted(misses.items()):
             if name in boards:
                 width, every = half_width(spreads[sort]), np.concatenate(boards[name])
@@ -183,8 +184,8 @@ def unseen_models(misses: Misses) -> dict[str, FittedModel]:
             error=float(np.abs(np.expm1(-every)).mean()),
             scatter=float(every.std()),
             constant={
-                "common": _told(misses, lambda known, sort=sort: unseen(known)[sort].common),  # type: ignore[misc]
-                "own": _told(misses, lambda known, sort=sort: unseen(known)[sort].own),  # type: ignore[misc]
+                "common": _told(misses, lambda known, sort=sort: gpu_spreads(known)[sort].common),  # type: ignore[misc]
+                "own": _told(misses, lambda known, sort=sort: gpu_spreads(known)[sort].own),  # type: ignore[misc]
             },
         )
     points = sum(model.points for model in found.values())

@@ -17,8 +17,8 @@ import numpy as np
 from simperf.accuracy.leave_out.kernels import alike_of, catalogue_misses, elsewhere, kernel_parts
 from simperf.accuracy.leave_out.measured_steps import DRAWS, MeasuredStep
 from simperf.analysis.chance import NORMAL, interval
-from simperf.calibrate.fit.few import unseen
 from simperf.calibrate.fit.model import Array
+from simperf.calibrate.uncertainty.variance import gpu_spreads
 from simperf.cost import Miss, Unseen
 
 __all__ = ["StepMiss", "kernel_figures", "step_coverage", "step_figures", "step_misses"]
@@ -48,7 +48,7 @@ def kernel_figures(cases: Sequence[Mapping[str, Any]], *, without: str = "") -> 
     """What draws need of kernels (`simperf.cost.Unseen`), from all architectures but one."""
     misses = catalogue_misses(cases, without=without)
     return {
-        "misses": {sort: Miss(one.common, one.own) for sort, one in unseen(misses).items()},
+        "misses": {sort: Miss(one.common, one.own) for sort, one in gpu_spreads(misses).items()},
         "alike": alike_of(misses),
     }
 

@@ -14,12 +14,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from simperf.calibrate.cluster.predict import predict
+from simperf.calibrate.cluster.scenarios import Compute, compute_of
 from simperf.calibrate.dataset import Dataset, Measurement, Value
 from simperf.calibrate.fit import Columns, Data, Fit, FitConstant, Model, fit
 from simperf.calibrate.fit.model import Array
+from simperf.calibrate.uncertainty.bootstrap import resampled
 from simperf.errors import InputError, Problem
 
-__all__ = ["FittedBox", "fit_constants", "fitted_points"]
+__all__ = ["Draw", "FittedBox", "draws", "fit_constants", "fitted_points"]
 
 #: messages that no link holds back [B]
 TINY = 16 * 1024.0
@@ -213,3 +215,38 @@ def _a_message(data: Dataset, series: str, rate: float) -> float | None:
         return None
     few, many = found[0], found[-1]
     return (many.median - few.median) / (many.number("messages") - few.number("messages"))
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Constants of a boxed cluster by one bootstrap sample of the readings.
+
+    Parameters
+    ----------
+    stack : mapping of str to float
+        Constants of the network stack.
+    compute : mapping of str to Compute
+        Training steps of one process alone.
+    """
+
+    stack: Mapping[str, float]
+    compute: Mapping[str, Compute]
+
+
+def draws(data: Dataset, samples: int, *, rate: float | None = None, seed: int = 0) -> tuple[Draw, ...]:
+    """Constants fitted to so many bootstrap samples of the readings; a draw keeps what they owe to each other.
+
+    Parameters
+    ----------
+    data : Dataset
+    samples : int
+    rate : float, optional
+        As of `fit_constants` [B/s].
+    seed : int
+        The same gives the same draws.
+    """
+    found = []
+    for child in np.random.SeedSequence(seed).spawn(samples):
+        anew = resampled(data, np.random.default_rng(child))
+        found.append(Draw(fit_constants(anew, rate).stack, compute_of(anew)))
+    return tuple(found)

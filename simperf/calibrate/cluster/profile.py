@@ -5,10 +5,10 @@ whose hosts have a network stack, fitted to the sends of all recordings together
 joint draws are fits to readings drawn anew, of one recording after the other, so that they know how far an hour is from
 the next. ``boxed.step.MODEL`` holds the training steps of one process alone, with the same draws. ``boxed.miss.GROUP``
 holds what was missed: every recording is predicted from the others (a single one from its own sends), and the interval
-of a prediction is what nine of ten points of its group missed, as in `simperf.calibrate.cluster.scatter`. Where nothing
-is measured, it is not known how disturbed the machine will be: recordings are taken as they were, quiet and less quiet
+of a prediction is what nine of ten points of its group missed, as in `simperf.calibrate.uncertainty.conformal`. Where
+nothing is measured, it is not known how disturbed the machine will be: recordings are taken as they were, quiet and less quiet
 ones (``ratio``). A recording that is held against a profile tells it by its own sends (``usual``, ``low`` and ``high``,
-of `simperf.calibrate.cluster.scatter.Scores`).
+of `simperf.calibrate.uncertainty.conformal.Scores`).
 """
 
 from __future__ import annotations
@@ -25,13 +25,12 @@ import numpy as np
 from simperf.calibrate.cluster.accuracy import PredictedPoint
 from simperf.calibrate.cluster.baseline import Plain
 from simperf.calibrate.cluster.experiments import MODEL, Point
-from simperf.calibrate.cluster.fitting import fit_constants, fitted_points
+from simperf.calibrate.cluster.fitting import Draw, draws, fit_constants, fitted_points
 from simperf.calibrate.cluster.predict import predict
-from simperf.calibrate.cluster.resampling import Draw, draws
-from simperf.calibrate.cluster.scatter import Scores, disturbance, span
 from simperf.calibrate.cluster.scenarios import Compute, compute_of, predictable
 from simperf.calibrate.dataset import Dataset, Measurement
 from simperf.calibrate.sessions import parts, pool
+from simperf.calibrate.uncertainty.conformal import Scores, disturbance, span
 from simperf.calibrate.validate import Checked, Validation
 from simperf.errors import InputError, Problem
 from simperf.hardware import ProfilePart

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from simperf.calibrate.dataset import Dataset
-from simperf.calibrate.fit.between import SessionSpread, misses, spreads
 from simperf.calibrate.fit.choose import ModelChoice, choose
 from simperf.calibrate.fit.interruptions import longer_runs
 from simperf.calibrate.fit.model import Data, Model
 from simperf.calibrate.fit.solve import DRAWS, Fit, best_of
+from simperf.calibrate.uncertainty.variance import ErrorSpread, log_errors, session_spreads
 from simperf.cost import GpuRates
 from simperf.errors import InputError, Problem, SimperfError
 
@@ -29,14 +29,14 @@ class SeriesFit:
     fit : Fit
     held_out : Data or None
         Points that were not fitted.
-    between : SessionSpread or None
+    between : ErrorSpread or None
         How far another session lies from it; None if only one was measured.
     """
 
     series: str
     fit: Fit
     held_out: Data | None = None
-    between: SessionSpread | None = None
+    between: ErrorSpread | None = None
 
     @property
     def scatter(self) -> float:
@@ -135,8 +135,8 @@ def fit_dataset(
         expected = "a recording of `simperf calibrate measure` or `cluster`"
         raise InputError(Problem(f"nothing in this data set can be fitted: {reasons}", expected=expected))
     if len(sessions) > 1:
-        tables = [misses(one.fit, one.held_out, sessions) for one in fits]
-        known = spreads({one.fit.model.name: table for one, table in zip(fits, tables, strict=True)})
+        tables = [log_errors(one.fit, one.held_out, sessions) for one in fits]
+        known = session_spreads({one.fit.model.name: table for one, table in zip(fits, tables, strict=True)})
         fits = [replace(one, between=known[one.fit.model.name]) for one in fits]
     return FitSet(dataset, tuple(fits), tuple(skipped))
 

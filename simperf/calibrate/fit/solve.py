@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from simperf.analysis.chance import NORMAL
-from simperf.calibrate.fit.intervals import Fitted, log_residual, uncertain, within
 from simperf.calibrate.fit.model import Array, Columns, Data, Model
 from simperf.calibrate.fit.quantity import quantity
+from simperf.calibrate.uncertainty.constants import Fitted, log_residual, uncertain, within
 from simperf.errors import InputError, Problem, SimperfError
 
 __all__ = ["DRAWS", "NO_INTERVAL", "Fit", "Fitted", "best_of", "fit"]

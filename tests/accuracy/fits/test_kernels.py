@@ -46,7 +46,7 @@ def test_a_half_that_lies_near_a_line_by_chance_is_not_believed(monkeypatch):
     gpu = "V100-PCIe-32GB"
     together = [rows_of(monkeypatch, seed=seed, scatter=0.05, lucky=gpu)[f"all of {gpu}"] for seed in range(3)]
     assert np.mean([row.inside for row in together]) < 0.5 * np.mean([row.outside for row in together])
-    monkeypatch.setattr(module, "told_together", lambda fits: fits)
+    monkeypatch.setattr(module, "with_pooled_scatter", lambda fits: fits)
     alone = [rows_of(monkeypatch, seed=seed, scatter=0.05, lucky=gpu)[f"all of {gpu}"] for seed in range(3)]
     assert [row.outside for row in together] == [row.outside for row in alone]
     assert np.mean([row.coverage for row in alone]) < 0.5

@@ -8,8 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from simperf.calibrate.cluster.accuracy import PredictedPoint
-from simperf.calibrate.cluster.scatter import Scatter, disturbance, with_fitted, with_others
 from simperf.calibrate.dataset import Measurement
+from simperf.calibrate.uncertainty.conformal import ErrorBands, disturbance, with_fit_residuals, with_other_recordings
 from simperf.cli.calibrate import app
 from simperf.report.cluster import cluster_markdown, cluster_text
 from tests.calibrate.test_cluster_fitting import synthesise
@@ -37,14 +37,14 @@ def share(rows):
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_nine_of_ten_points_of_a_recording_lie_in_what_others_make(count):
     """A share that is counted in 400 points has a standard deviation of 1.5 points itself."""
-    rows = with_others(recording(9), [recording(seed) for seed in range(count)])
+    rows = with_other_recordings(recording(9), [recording(seed) for seed in range(count)])
     assert 0.86 <= share(rows) <= 0.97
     narrow = [replace(row, interval=tuple(end**0.5 for end in row.interval)) for row in rows]
     assert share(narrow) < 0.75
 
 
 def test_intervals_are_wider_where_the_cores_are_busy():
-    rows = with_others(recording(9), [recording(1), recording(2)])
+    rows = with_other_recordings(recording(9), [recording(1), recording(2)])
     idle = [row.interval[1] / row.interval[0] for row in rows if row.load < 0.2]
     busy = [row.interval[1] / row.interval[0] for row in rows if row.load > 0.9]
     assert np.median(busy) > 1.1
@@ -53,15 +53,15 @@ def test_intervals_are_wider_where_the_cores_are_busy():
 
 def test_what_recordings_do_not_share_widens_all_intervals():
     """Two recordings that lie 10 % apart say that a third may lie as far off."""
-    same = with_others(recording(9), [recording(1), recording(2)])
-    apart = with_others(recording(9), [recording(1, shift=0.05), recording(2, shift=-0.05)])
+    same = with_other_recordings(recording(9), [recording(1), recording(2)])
+    apart = with_other_recordings(recording(9), [recording(1, shift=0.05), recording(2, shift=-0.05)])
     for one, other in zip(same, apart, strict=True):
         if one.load < 0.5:
             assert other.interval[1] / other.interval[0] > 1.2 > one.interval[1] / one.interval[0]
 
 
 def test_a_bias_that_all_others_have_is_taken_off():
-    rows = with_others(recording(9, shift=0.2), [recording(1, shift=0.2), recording(2, shift=0.2)])
+    rows = with_other_recordings(recording(9, shift=0.2), [recording(1, shift=0.2), recording(2, shift=0.2)])
     assert share(rows) > 0.86
 
 
@@ -97,8 +97,8 @@ def test_a_disturbed_recording_gets_wider_intervals_than_those_that_they_are_mad
     """Idle points of it are off by 3 %, of the others by 0.5 %; those of busy cores are off by 10 % in all."""
     others = [disturbed_one(seed, 0.005) for seed in (1, 2, 3)]
     own = disturbed_one(9, 0.03)
-    told = [row for row in with_others(own, others) if not row.fitted]
-    unknown = with_others([row for row in own if not row.fitted], others)
+    told = [row for row in with_other_recordings(own, others) if not row.fitted]
+    unknown = with_other_recordings([row for row in own if not row.fitted], others)
     assert share(unknown) < 0.6
     assert 0.86 <= share(told) <= 0.97
     busy = [(one, other) for one, other in zip(told, unknown, strict=True) if one.load > 0.95]
@@ -112,8 +112,8 @@ def test_a_disturbed_recording_gets_wider_intervals_than_those_that_they_are_mad
 
 def test_a_quiet_recording_gets_narrower_intervals_than_disturbed_ones_have():
     others = [disturbed_one(seed, 0.03) for seed in (1, 2, 3)]
-    told = [row for row in with_others(disturbed_one(9, 0.005), others) if not row.fitted and row.load < 0.3]
-    plain = [Scatter(others).band(row) for row in told]
+    told = [row for row in with_other_recordings(disturbed_one(9, 0.005), others) if not row.fitted and row.load < 0.3]
+    plain = [ErrorBands(others).band(row) for row in told]
     half = [math.log(row.interval[1] / row.interval[0]) for row in told]
     assert np.median(half) < 0.9 * np.median([high - low for low, high in plain])
     assert share(told) > 0.86
@@ -122,7 +122,7 @@ def test_a_quiet_recording_gets_narrower_intervals_than_disturbed_ones_have():
 def test_what_is_to_be_held_does_not_tell_how_wide_its_interval_is():
     own, others = disturbed_one(9, 0.03), [disturbed_one(seed, 0.005) for seed in (1, 2)]
     far = [row if row.fitted else replace(row, point=replace(row.point, samples=(7.0, 9.0, 1.0, 5.0))) for row in own]
-    for one, other in zip(with_others(own, others), with_others(far, others), strict=True):
+    for one, other in zip(with_other_recordings(own, others), with_other_recordings(far, others), strict=True):
         assert one.interval == other.interval
 
 
@@ -130,20 +130,20 @@ def test_nothing_is_known_of_what_was_never_seen():
     server = PredictedPoint(
         Measurement("server/synchronous", {"rate": 1.0, "model": "x"}, (1.0,), "updates/s"), 1.0, 0.5, False
     )
-    assert Scatter([recording(1)]).band(server) is None
-    assert Scatter([]).band(server) is None
-    (row,) = with_others([server], [recording(1)])
+    assert ErrorBands([recording(1)]).band(server) is None
+    assert ErrorBands([]).band(server) is None
+    (row,) = with_other_recordings([server], [recording(1)])
     assert row.interval is None
 
 
 def test_alone_a_recording_has_its_own_fit_to_learn_from():
     rows = [replace(row, interval=(0.999, 1.001)) for row in recording(9)]
-    wider = with_fitted(rows)
+    wider = with_fit_residuals(rows)
     assert share(rows) < 0.3
     assert share(wider) > 0.7
     for before, after in zip(rows, wider, strict=True):
         assert after.interval[0] <= before.interval[0] < before.interval[1] <= after.interval[1]
-    bare = with_fitted(recording(9))
+    bare = with_fit_residuals(recording(9))
     assert all(row.interval is None for row in bare)
 
 
@@ -152,7 +152,7 @@ def test_coverage_is_told():
         def report(self):
             return "constants"
 
-    rows = with_others(recording(9), [recording(1), recording(2)])
+    rows = with_other_recordings(recording(9), [recording(1), recording(2)])
     free = [row for row in rows if not row.fitted]
     words = f"90 % intervals hold {share(free):.0%} of the {len(free)} points that were not fitted"
     assert words in " ".join(cluster_text(Box(), rows).split())

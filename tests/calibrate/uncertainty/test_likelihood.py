@@ -1,12 +1,12 @@
-"""Intervals where straight lines are wrong: a profile of the loss (simperf.calibrate.fit.ends and .intervals)."""
+"""Intervals where straight lines are wrong: a profile of the loss of `likelihood` and `constants`."""
 
 import numpy as np
 import pytest
 
 from simperf.calibrate.fit import Data, FitConstant, Model, fit
-from simperf.calibrate.fit.ends import Profile
-from simperf.calibrate.fit.intervals import log_residual
 from simperf.calibrate.fit.messages import alpha_beta
+from simperf.calibrate.uncertainty.constants import log_residual
+from simperf.calibrate.uncertainty.likelihood import LossProfile
 
 pytest.importorskip("lmfit")
 
@@ -22,7 +22,7 @@ def line(x):
 def test_where_a_model_is_linear_the_straight_line_is_right():
     x = np.linspace(0.0, 3.0, 12)
     design = np.stack((np.ones_like(x), x), axis=1)
-    profile = Profile(line(x), np.array([1.0, 2.0]), *WIDE, scale=1e6)
+    profile = LossProfile(line(x), np.array([1.0, 2.0]), *WIDE, scale=1e6)
     variance = np.linalg.inv(design.T @ design)
     for i in range(2):
         rise = 0.5 * 0.1**2 / variance[i, i]
@@ -33,21 +33,21 @@ def test_where_a_model_is_linear_the_straight_line_is_right():
 
 @pytest.mark.parametrize("wrong", [0.4, 0.6, 1.5, 4.0])
 def test_an_end_is_found_from_a_straight_line_that_is_too_short_or_too_long(wrong):
-    profile = Profile(lambda row: np.array([np.expm1(row[0])]), np.zeros(1), WIDE[0][:1], WIDE[1][:1], scale=1e6)
+    profile = LossProfile(lambda row: np.array([np.expm1(row[0])]), np.zeros(1), WIDE[0][:1], WIDE[1][:1], scale=1e6)
     for side in (1.0, -1.0):
         truth = float(np.log1p(side * 0.8))
         assert profile.end(0, side * wrong, 0.5 * 0.8**2) == pytest.approx(truth, rel=0.05)
 
 
 def test_an_end_stops_at_a_bound():
-    profile = Profile(lambda row: row - 1.0, np.array([1.0]), np.array([0.5]), np.array([9.0]), scale=1e6)
+    profile = LossProfile(lambda row: row - 1.0, np.array([1.0]), np.array([0.5]), np.array([9.0]), scale=1e6)
     assert profile.end(0, -1.0, 0.5) == 0.5
     assert profile.end(0, 1.0, 0.5) == pytest.approx(2.0)
 
 
 def test_other_constants_give_way():
     """Two constants of which only the sum is seen well: each goes as far as the weak prior lets it."""
-    profile = Profile(
+    profile = LossProfile(
         lambda row: np.array([10.0 * (row[0] + row[1] ** 3), 0.1 * row[1]]), np.zeros(2), *WIDE, scale=1e6
     )
     assert profile.end(1, 5.0, 0.5) == pytest.approx(10.0, rel=0.05)

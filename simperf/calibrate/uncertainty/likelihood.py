@@ -1,7 +1,7 @@
-"""Ends of intervals where a model is not linear: how far a constant can go until the fit gets worse by too much.
+"""Profile of the loss: ends of intervals where a model is not linear.
 
-The bootstrap of `simperf.calibrate.fit.bootstrap` moves all constants along straight lines, which is right only near
-the optimum: a breakpoint, a half size or a capacity can go much farther to one side than to the other. So the
+The bootstrap of `simperf.calibrate.uncertainty.bootstrap` moves all constants along straight lines, which is right
+only near the optimum: a breakpoint, a half size or a capacity can go much farther to one side than to the other. So the
 bootstrap says by how much the loss may rise at an end, and a profile of the loss says where it has risen so much: the
 constant is held at a value, all others are fitted again, and the value is moved until the rise is met. Where a model is
 linear, this gives back what the bootstrap gave (D. M. Bates and D. G. Watts, *Nonlinear Regression Analysis and Its
@@ -16,7 +16,7 @@ import numpy as np
 
 from simperf.calibrate.fit.model import Array
 
-__all__ = ["Profile"]
+__all__ = ["LossProfile"]
 
 _STEP = 1e-6
 #: values at which a constant is held before an end is given up, and how well the rise of the loss must be met
@@ -27,7 +27,7 @@ _STEPS = 12
 _FARTHEST = 6.0
 
 
-class Profile:
+class LossProfile:
     """The loss around an optimum, with one constant held.
 
     Parameters

@@ -7,8 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from simperf.calibrate.cluster.accuracy import hold_against, summaries
-from simperf.calibrate.cluster.resampling import draws, resampled
-from simperf.calibrate.cluster.scatter import with_fitted
+from simperf.calibrate.cluster.fitting import draws, resampled
+from simperf.calibrate.uncertainty.conformal import with_fit_residuals
 from simperf.cli.calibrate import app
 from simperf.report.cluster import cluster_text
 from tests.calibrate.test_cluster_fitting import TRUTH, synthesise
@@ -60,7 +60,7 @@ def test_intervals_that_know_what_the_fit_missed_hold_more(data):
         low, high = row.interval
         assert low < high
         assert high / low < 1.1
-    wider = [row for row in with_fitted(rows) if not row.fitted]
+    wider = [row for row in with_fit_residuals(rows) if not row.fitted]
     assert sum(row.covered for row in told) < 0.3 * len(told)
     assert sum(row.covered for row in wider) >= 0.4 * len(wider)
     assert all(one.coverage is not None for one in summaries(rows))

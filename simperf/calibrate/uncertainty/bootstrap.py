@@ -1,4 +1,4 @@
-"""Joint draws of fitted constants: a bootstrap over residuals and raw readings, in one step from the optimum.
+"""Bootstrap of fitted constants: over residuals and raw readings in one step from the optimum, or by full refits.
 
 A full bootstrap fits again for each draw. Here each draw takes the one Gauss-Newton step of the robust loss that
 leads from the optimum to the optimum of the resampled data,
@@ -9,15 +9,21 @@ with J the Jacobian of the log residuals at the optimum and psi the derivative o
 an M-estimator (P. J. Huber, *Robust Statistics*, 1981, section 7.6; M. Salibian-Barrera and R. Zamar, Annals of
 Statistics 30(2), 2002, on why full refits are not needed). It costs one matrix product for all draws, so that
 intervals need no second search; a test holds their coverage against repetitions.
+
+`resampled` draws the readings of a whole data set anew, for constants that are fitted one after the other (B. Efron,
+"Bootstrap methods: another look at the jackknife", Annals of Statistics 7(1), 1979).
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
+from simperf.calibrate.dataset import Dataset, Measurement
 from simperf.calibrate.fit.model import Array, Data
 
-__all__ = ["draw_constants", "leverages", "psi", "slope"]
+__all__ = ["draw_constants", "leverages", "psi", "resampled", "slope"]
 
 
 def psi(residual: Array, scale: float) -> Array:
@@ -101,3 +107,13 @@ def _medians(data: Data, draws: int, rng: np.random.Generator) -> Array | None:
             picked = kept[rng.integers(len(kept), size=(draws, len(kept)))]
             found[:, i] = np.log(np.median(picked, axis=1) / np.median(kept))
     return found
+
+
+def resampled(data: Dataset, rng: np.random.Generator) -> Dataset:
+    """The data set with as many readings of each point, drawn from those that it has."""
+
+    def anew(point: Measurement) -> Measurement:
+        chosen = rng.integers(len(point.samples), size=len(point.samples))
+        return replace(point, samples=tuple(point.samples[index] for index in chosen))
+
+    return replace(data, measurements=tuple(anew(point) for point in data))

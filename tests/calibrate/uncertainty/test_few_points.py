@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from simperf.calibrate.fit import Data, FitConstant, Model, fit
-from simperf.calibrate.fit.between import SessionSpread
-from simperf.calibrate.fit.few import half_width, told_together, unseen
+from simperf.calibrate.uncertainty.variance import ErrorSpread, gpu_spreads, half_width, with_pooled_scatter
 
 pytest.importorskip("lmfit")
 
@@ -51,7 +50,7 @@ def test_nine_of_ten_readings_of_a_board_that_nobody_measured_are_held(count):
     held, before = [], []
     for _ in range(REPETITIONS):
         every = sorts(rng, boards=count, points=12)
-        found = unseen({str(i): left_out(boards, without=("board 0",)) for i, boards in enumerate(every)})
+        found = gpu_spreads({str(i): left_out(boards, without=("board 0",)) for i, boards in enumerate(every)})
         for i, boards in enumerate(every):
             others = np.concatenate([row for name, row in boards.items() if name != "board 0"])
             off = np.abs(boards["board 0"] - others.mean())
@@ -66,7 +65,7 @@ def test_a_sort_alone_gets_students_t_for_its_few_boards():
     held = []
     for _ in range(REPETITIONS):
         boards = invented(rng, boards=4, apart=0.1, scatter=0.02, points=10)
-        found = unseen({"": left_out(boards, without=("board 0",))})[""]
+        found = gpu_spreads({"": left_out(boards, without=("board 0",))})[""]
         others = np.mean([row.mean() for name, row in boards.items() if name != "board 0"])
         held += list(np.abs(boards["board 0"] - others) < half_width(found))
     assert 0.85 < np.mean(held) < 0.95
@@ -75,7 +74,7 @@ def test_a_sort_alone_gets_students_t_for_its_few_boards():
 def test_the_spread_between_boards_is_found_again():
     """Of many boards: the widening by Student's t and by the error of a mean is next to nothing."""
     rng = np.random.default_rng(5)
-    found = unseen({"": left_out(invented(rng, boards=400, apart=0.12, scatter=0.05, points=20))})[""]
+    found = gpu_spreads({"": left_out(invented(rng, boards=400, apart=0.12, scatter=0.05, points=20))})[""]
     assert found.common == pytest.approx(0.12, rel=0.1)
     assert found.own == pytest.approx(0.05 * math.sqrt(1 - math.pi / 40), rel=0.05)
 
@@ -83,7 +82,7 @@ def test_the_spread_between_boards_is_found_again():
 def test_what_moves_a_median_is_not_counted_twice():
     """Boards that are not apart at all: the whole interval is that of a reading, and of a mean of others."""
     rng = np.random.default_rng(11)
-    found = unseen({"": left_out(invented(rng, boards=500, apart=0.0, scatter=0.1, points=13))})[""]
+    found = gpu_spreads({"": left_out(invented(rng, boards=500, apart=0.0, scatter=0.1, points=13))})[""]
     assert found.common == pytest.approx(0.1 * math.sqrt(0.5 * math.pi / 13), rel=0.15)
     assert half_width(found) == pytest.approx(0.1645, rel=0.03)
 
@@ -93,10 +92,10 @@ def test_sorts_help_each_other_but_not_beyond_the_boards_that_there_are():
     apart = np.array([-0.1, 0.02, 0.08])
     tables = {str(i): {str(j): [np.full(5, apart[j])] for j in range(3)} for i in range(5)}
     lucky = {**tables, "lucky": {str(j): [np.full(5, 1e-4 * apart[j])] for j in range(3)}}
-    assert unseen(lucky)["lucky"].common > 10.0 * unseen({"lucky": lucky["lucky"]})["lucky"].common
+    assert gpu_spreads(lucky)["lucky"].common > 10.0 * gpu_spreads({"lucky": lucky["lucky"]})["lucky"].common
     deviation = math.sqrt(2 / 3 * np.mean(apart**2) * 4 / 3)
     student = 1.782  # 95 % quantile for twelve deviations: two of the sort, and ten of all
-    assert unseen(tables)["2"].common == pytest.approx(student / 1.645 * deviation, rel=1e-3)
+    assert gpu_spreads(tables)["2"].common == pytest.approx(student / 1.645 * deviation, rel=1e-3)
 
 
 def test_readings_scatter_as_on_the_boards_that_are_alike():
@@ -106,19 +105,19 @@ def test_readings_scatter_as_on_the_boards_that_are_alike():
         "calm 2": [0.02 * rng.standard_normal(50)],
         "held": [0.3 * rng.standard_normal(50)],
     }
-    assert unseen({"": boards}, alike={"calm 1", "calm 2"})[""].own == pytest.approx(0.02, rel=0.2)
-    assert unseen({"": boards}, alike={"held"})[""].own == pytest.approx(0.3, rel=0.2)
+    assert gpu_spreads({"": boards}, alike={"calm 1", "calm 2"})[""].own == pytest.approx(0.02, rel=0.2)
+    assert gpu_spreads({"": boards}, alike={"held"})[""].own == pytest.approx(0.3, rel=0.2)
     every = math.sqrt((2 * 0.02**2 + 0.3**2) / 3)
-    assert unseen({"": boards}, alike={"unknown"})[""].own == pytest.approx(every, rel=0.2)
+    assert gpu_spreads({"": boards}, alike={"unknown"})[""].own == pytest.approx(every, rel=0.2)
 
 
 def test_an_operation_of_one_reading_has_no_scatter_of_its_own():
-    assert unseen({"": {"a": [np.array([0.1])], "b": [np.array([-0.1])]}})[""].own == 0.0
+    assert gpu_spreads({"": {"a": [np.array([0.1])], "b": [np.array([-0.1])]}})[""].own == 0.0
 
 
 def test_half_a_width_holds_both_parts():
-    assert half_width(SessionSpread(0.0, 0.1)) == pytest.approx(0.1645)
-    assert half_width(SessionSpread(0.3, 0.4)) == pytest.approx(0.8225)
+    assert half_width(ErrorSpread(0.0, 0.1)) == pytest.approx(0.1645)
+    assert half_width(ErrorSpread(0.3, 0.4)) == pytest.approx(0.8225)
 
 
 def halves(rng, *, tables, rare):
@@ -142,9 +141,9 @@ def test_nine_of_ten_readings_that_were_not_fitted_are_held(rare):
     held, before, alone = [], [], []
     for _ in range(REPETITIONS // 10):
         tables = halves(rng, tables=10, rare=rare)
-        every = told_together([one for one, _ in tables])
+        every = with_pooled_scatter([one for one, _ in tables])
         for (one, away), told in zip(tables, every, strict=True):
-            for fitted, shares in ((told, held), (one, before), (told_together([one])[0], alone)):
+            for fitted, shares in ((told, held), (one, before), (with_pooled_scatter([one])[0], alone)):
                 low, high = fitted.interval(away)
                 shares += list((low < away.measured) & (away.measured < high))
     assert 0.85 < np.mean(held) < 0.95
@@ -154,7 +153,7 @@ def test_nine_of_ten_readings_that_were_not_fitted_are_held(rare):
 
 def test_telling_fits_together_moves_no_value_and_no_constants_interval():
     tables = halves(np.random.default_rng(8), tables=5, rare=0.0)
-    for (one, away), told in zip(tables, told_together([one for one, _ in tables]), strict=True):
+    for (one, away), told in zip(tables, with_pooled_scatter([one for one, _ in tables]), strict=True):
         assert told.constants == one.constants
         assert np.array_equal(told.predict(away), one.predict(away))
 
@@ -165,4 +164,4 @@ def test_of_fits_of_one_sort_none_is_thought_to_have_no_scatter():
         fit(LINE, Data.table((2.0 + 3.0 * SIZES) * np.exp(scatter * rng.standard_normal(8)), n=SIZES))
         for scatter in (0.05, 0.05, 0.05, 0.05, 0.05, 0.05, 0.01)
     )
-    assert told_together([*tables, lucky])[-1].scatter > 1.3 * told_together([lucky])[0].scatter
+    assert with_pooled_scatter([*tables, lucky])[-1].scatter > 1.3 * with_pooled_scatter([lucky])[0].scatter

@@ -1,4 +1,4 @@
-"""How far measured points lie from their predictions: intervals that know what the simulation leaves out.
+"""Conformal prediction intervals of points of a boxed cluster, from the errors of other recordings.
 
 A bootstrap of the constants knows how readings scatter, but not what the simulation leaves out, nor that the machine is
 another one an hour later. Both show in other recordings: there every point was predicted from the sends of its own
@@ -30,7 +30,7 @@ import numpy as np
 from simperf.analysis.chance import NORMAL
 from simperf.calibrate.cluster.accuracy import SMALL, PredictedPoint
 
-__all__ = ["Scatter", "Scores", "disturbance", "span", "with_fitted", "with_others"]
+__all__ = ["ErrorBands", "Scores", "disturbance", "span", "with_fit_residuals", "with_other_recordings"]
 
 #: misses that make an interval: with fewer than 19 the outermost two hold less than nine of ten; and of a fit's own
 #: points, which are so few that 19 would be nearly all
@@ -94,8 +94,8 @@ def disturbance(rows: Iterable[PredictedPoint]) -> float | None:
     return math.hypot(_ABSOLUTE * apart, _QUARTILES * float(np.median([row.point.spread for row in sends])))
 
 
-class Scatter:
-    """Misses of recordings whose points were predicted and measured.
+class ErrorBands:
+    """Errors of recordings whose points were predicted and measured, and the interval of a new point.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ def span(misses: Sequence[Sequence[float] | np.ndarray]) -> tuple[float, float]:
     return middle - math.hypot(min(low, 0.0), shared), middle + math.hypot(max(high, 0.0), shared)
 
 
-def with_others(
+def with_other_recordings(
     rows: Sequence[PredictedPoint], recordings: Iterable[Sequence[PredictedPoint]]
 ) -> tuple[PredictedPoint, ...]:
     """Give each row the interval that the misses of other recordings make.
@@ -191,16 +191,16 @@ def with_others(
     recordings : iterable of sequence of PredictedPoint
         Other ones, each predicted from its own sends; the errors of their constants are among their misses.
     """
-    scatter, disturbed = Scatter(recordings), disturbance(rows)
+    bands, disturbed = ErrorBands(recordings), disturbance(rows)
     found = []
     for row in rows:
-        band = scatter.band(row, disturbed)
+        band = bands.band(row, disturbed)
         interval = None if band is None else (row.predicted * math.exp(band[0]), row.predicted * math.exp(band[1]))
         found.append(replace(row, interval=interval))
     return tuple(found)
 
 
-def with_fitted(rows: Sequence[PredictedPoint]) -> tuple[PredictedPoint, ...]:
+def with_fit_residuals(rows: Sequence[PredictedPoint]) -> tuple[PredictedPoint, ...]:
     """Widen intervals that know the constants only by what the fit missed of its own points.
 
     It missed these by less than it will miss others: such intervals hold fewer than nine of ten points.
@@ -210,10 +210,10 @@ def with_fitted(rows: Sequence[PredictedPoint]) -> tuple[PredictedPoint, ...]:
     rows : sequence of PredictedPoint
         With intervals of drawn constants.
     """
-    scatter = Scatter([[row for row in rows if row.fitted]], NEAREST_FITTED)
+    bands = ErrorBands([[row for row in rows if row.fitted]], NEAREST_FITTED)
     found = []
     for row in rows:
-        band = scatter.band(row)
+        band = bands.band(row)
         if row.interval is None or band is None:
             found.append(row)
             continue

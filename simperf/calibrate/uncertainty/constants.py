@@ -1,4 +1,4 @@
-"""How well each constant of a fit is known: its interval, its joint draws, and why it should be doubted."""
+"""Uncertainty of the constants of a fit: intervals, joint draws, and reasons for doubt."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from simperf.analysis.chance import NORMAL
-from simperf.calibrate.fit.bootstrap import draw_constants, leverages, psi, slope
-from simperf.calibrate.fit.ends import Profile
 from simperf.calibrate.fit.model import Array, Data, FitConstant, Model
+from simperf.calibrate.uncertainty.bootstrap import draw_constants, leverages, psi, slope
+from simperf.calibrate.uncertainty.likelihood import LossProfile
 
 __all__ = ["Fitted", "Uncertainty", "log_residual", "uncertain", "within"]
 
@@ -176,7 +176,7 @@ def _bend(
 
     best = np.array([values[one.name] for one in moving]) / unit
     low, high = (np.array([getattr(one, end) for one in moving]) / unit for end in ("low", "high"))
-    profile = Profile(residual, best, low, high, scale=scale)
+    profile = LossProfile(residual, best, low, high, scale=scale)
     there = residual(best)
     curved = slope(there, scale)
     curvature = np.linalg.pinv(jacobian.T @ (curved[:, None] * jacobian))

@@ -1,0 +1,8 @@
+"""Uncertainty of what is fitted and predicted from measurements.
+
+- `bootstrap`: joint draws of fitted constants.
+- `likelihood`: ends of intervals where a model is not linear.
+- `constants`: the interval, the draws and the doubts of each constant of a fit.
+- `variance`: what errors of a session, or of a GPU, share, and what is each point's own.
+- `conformal`: intervals of points from the errors of other recordings.
+"""
