@@ -1,7 +1,7 @@
 """Calibration: `measure` this machine, `fit` constants to what was measured, `validate` them against measurements.
 
 The three functions are what the commands of the same names call; each is loaded when it is first used. Only `measure`
-loads torch, only `fit` lmfit and SciPy.
+loads torch, only `fit` SciPy.
 """
 
 from typing import TYPE_CHECKING

@@ -158,7 +158,7 @@ def fit(
     Raises
     ------
     InputError
-        What cannot be read or fitted; an option that says nothing of such data; lmfit or SciPy is missing.
+        What cannot be read or fitted; an option that says nothing of such data; SciPy is missing.
     """
     paths = files_of(data)
     words = ["simperf calibrate fit", *(path.name for path in paths)]

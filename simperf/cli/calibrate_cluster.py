@@ -88,8 +88,8 @@ def cluster(
         return
     verify_outputs(output=output)
     check()
-    if find_spec("lmfit") is None:
-        note('to see the prediction beside it, fitting needs lmfit and SciPy: pip install "simperf[fit]"')
+    if find_spec("scipy") is None:
+        note("to see the prediction beside it, fitting needs SciPy: pip install scipy")
     before = Dataset.load(output) if output is not None and output.exists() and not fresh else None
     if before is not None and output is not None:
         goes_on(before, output, priority)
@@ -129,7 +129,7 @@ def cluster(
     if output is not None:
         note(f"wrote {output}; to see it again: simperf calibrate cluster --replay {output}")
         note(f"next, constants to predict other clusters with: simperf calibrate fit {output} -o profile.toml")
-    if {"send", "step"} <= set(families or ("send", "step")) and find_spec("lmfit") is not None:
+    if {"send", "step"} <= set(families or ("send", "step")) and find_spec("scipy") is not None:
         _show(data, points=points, samples=samples, beside=others)
 
 

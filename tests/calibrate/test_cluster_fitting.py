@@ -14,7 +14,7 @@ from simperf.calibrate.cluster.shape import Shape
 from simperf.calibrate.dataset import Dataset, Measurement
 from simperf.errors import InputError
 
-pytest.importorskip("lmfit")
+pytest.importorskip("scipy")
 
 RATE = 25e6
 TRUTH = {

@@ -66,7 +66,7 @@ def test_training():
 
 
 def test_it_stands_beside_every_prediction_and_is_the_worse_one():
-    pytest.importorskip("lmfit")
+    pytest.importorskip("scipy")
     rows = hold_against(synthesise())
     assert all(row.plain is not None for row in rows)
     free = [row for row in rows if not row.fitted]

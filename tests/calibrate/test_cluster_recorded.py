@@ -15,7 +15,7 @@ from simperf.report.cluster import cluster_markdown, cluster_text
 from simperf.run import run
 from simperf.scenario import make_scenario
 
-pytest.importorskip("lmfit")
+pytest.importorskip("scipy")
 
 FOLDER = Path(__file__).parents[2] / "calibration"
 #: median error that a group of points of a calm recording may have

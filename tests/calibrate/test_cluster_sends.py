@@ -12,7 +12,7 @@ from simperf.hardware import Catalog
 from simperf.run import run
 from simperf.scenario import make_scenario
 
-pytest.importorskip("lmfit")
+pytest.importorskip("scipy")
 
 SIZES = (4, 1024, 65536, 1 << 20, 1 << 22, 1 << 24)
 

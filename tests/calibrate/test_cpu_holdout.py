@@ -42,7 +42,7 @@ def profile():
 @pytest.fixture(scope="module")
 def earlier(sessions, tmp_path_factory):
     """The profile of the first four sessions."""
-    pytest.importorskip("lmfit")
+    pytest.importorskip("scipy")
     pooled = pool(sessions[:4])
     file = tmp_path_factory.mktemp("earlier") / "profile.toml"
     fits = fit_dataset(pooled, hold_out=5, draws=0, sessions=sessions[:4])

@@ -10,7 +10,7 @@ from simperf.calibrate.uncertainty.bootstrap import leverages
 from simperf.errors import InputError
 from tests.calibrate.synthetic import LAUNCH, MEMORY, PINNED, RATE, gpu_dataset
 
-pytest.importorskip("lmfit")
+pytest.importorskip("scipy")
 
 
 @pytest.fixture(scope="module")

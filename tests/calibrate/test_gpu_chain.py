@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 torch = pytest.importorskip("torch", reason="measuring runs torch, which is not installed")
-pytest.importorskip("lmfit")
+pytest.importorskip("scipy")
 
 from simperf.calibrate.fit import fit_dataset  # noqa: E402
 from simperf.calibrate.measure import facts, queue, steps  # noqa: E402

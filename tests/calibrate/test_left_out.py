@@ -9,7 +9,7 @@ from simperf.cost.processor import processor_time
 from simperf.workload.kinds import unary
 from tests.calibrate.left_out import OPERATIONS, left_out, lines
 
-pytest.importorskip("lmfit")
+pytest.importorskip("scipy")
 
 CONSTANTS = {"overhead": 2e-6, "fork": 4e-6, "serial": 8e10, "cached": 1.4e11, "memory": 6e10, "capacity": 4e7}
 SIZES = [round(2e3 * 1.35**i) for i in range(30)]

@@ -112,7 +112,7 @@ def test_ranks_of_nccl_go_where_there_are_gpus(bench, monkeypatch):
 
 def test_a_data_set_of_a_gpu_can_be_fitted(bench, tmp_path):
     """Readings of a pretended GPU go through the fit as those of a real one would."""
-    pytest.importorskip("lmfit")
+    pytest.importorskip("scipy")
     from simperf.calibrate.fit import fit_dataset
 
     points = []

@@ -65,7 +65,7 @@ def test_every_point_has_a_key_of_its_own_and_operations_can_be_rebuilt(listed):
 
 def test_quick_sessions_have_sizes_enough_for_the_constants_of_each_kind(listed):
     """Else a kind goes by what its whole family does, and dropout takes as long as filling with zeros."""
-    pytest.importorskip("lmfit")
+    pytest.importorskip("scipy")
     from simperf.calibrate.fit.choose import choose
 
     tasks = [task for _, task in listed if isinstance(task, Task) and task.title.startswith("op/")]

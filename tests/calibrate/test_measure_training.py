@@ -216,7 +216,7 @@ def test_the_set_runs_on_a_gpu_that_is_played_and_goes_through_the_fit(gpu, smal
     series = set(data.series)
     assert {"op/gemm", "op/attention", "op/optimizer", "update/adamw", "update/clip", "launch/chain"} < series
     assert {"sustained/gemm", "queue/launch", "sync/item", "graph/replay"} < series
-    pytest.importorskip("lmfit")
+    pytest.importorskip("scipy")
     from simperf.calibrate.fit import fit_dataset
 
     found = fit_dataset(data, draws=2)

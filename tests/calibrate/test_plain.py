@@ -38,7 +38,7 @@ def test_a_line_goes_through_the_fitted_points_alone():
 
 @pytest.fixture(scope="module")
 def known(tmp_path_factory):
-    pytest.importorskip("lmfit")
+    pytest.importorskip("scipy")
     path = tmp_path_factory.mktemp("plain") / "p.toml"
     data = gpu_dataset()
     write_profile(path, fit_dataset(data, hold_out=4, draws=8))

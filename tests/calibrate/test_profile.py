@@ -29,7 +29,7 @@ from simperf.scenario import load_scenario
 from simperf.scenario.draws import draw
 from tests.calibrate.synthetic import LAUNCH, PINNED, RATE, gpu_dataset
 
-pytest.importorskip("lmfit")
+pytest.importorskip("scipy")
 
 
 @pytest.fixture(scope="module")

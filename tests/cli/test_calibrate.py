@@ -6,7 +6,7 @@ import pytest
 
 from tests.calibrate.synthetic import gpu_dataset
 
-pytest.importorskip("lmfit")
+pytest.importorskip("scipy")
 
 
 @pytest.fixture

@@ -53,7 +53,7 @@ def test_an_unknown_family_is_named_with_the_nearest():
 
 
 def test_a_recorded_cluster_is_shown_beside_its_prediction(tmp_path):
-    pytest.importorskip("lmfit")
+    pytest.importorskip("scipy")
     path = tmp_path / "cluster.json.gz"
     synthesise().save(path)
     found = call("--replay", path)
@@ -74,14 +74,14 @@ def test_a_recorded_cluster_is_shown_beside_its_prediction(tmp_path):
     ],
 )
 def test_a_recorded_cluster_is_shown_with_the_priority_of_its_hosts(tmp_path, made, told):
-    pytest.importorskip("lmfit")
+    pytest.importorskip("scipy")
     path = tmp_path / "cluster.json.gz"
     replace(synthesise(), made=made).save(path)
     assert call("--replay", path).stdout.splitlines()[0] == f"measured with hosts {told}"
 
 
 def test_a_file_of_something_else_is_told_with_its_name(tmp_path):
-    pytest.importorskip("lmfit")
+    pytest.importorskip("scipy")
     other, few, good = tmp_path / "machine.json", tmp_path / "few.json", tmp_path / "cluster.json"
     Dataset("a CPU", measurements=(Measurement("op/gemm", {"device": "cpu"}, (1.0,)),)).save(other)
     synthesise().save(good)

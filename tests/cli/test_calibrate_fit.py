@@ -8,7 +8,7 @@ from simperf.calibrate.dataset import Dataset, Measurement
 from simperf.cli.calibrate_fit import fit
 from tests.calibrate.synthetic import gpu_dataset
 
-pytest.importorskip("lmfit")
+pytest.importorskip("scipy")
 
 
 @pytest.fixture

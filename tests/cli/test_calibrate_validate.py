@@ -9,7 +9,7 @@ from simperf.calibrate.dataset import Dataset, Measurement
 from simperf.cli.calibrate_validate import validate
 from tests.calibrate.synthetic import gpu_dataset
 
-pytest.importorskip("lmfit")
+pytest.importorskip("scipy")
 
 
 @pytest.fixture

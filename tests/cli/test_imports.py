@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-HEAVY = ("matplotlib", "scipy", "pandas", "torch", "lmfit", "IPython")
+HEAVY = ("matplotlib", "scipy", "pandas", "torch", "IPython")
 #: what help and listings do without, too
 LIGHT = (*HEAVY, "numpy", "networkx", "simpy", "rich", "quantiphy")
 CODE = """

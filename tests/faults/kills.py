@@ -173,7 +173,7 @@ TARGETS = {
         lambda folder: (folder / "profile.toml").exists(),
         frozenset({"profile.toml"}),
         again=False,
-        needs="lmfit",
+        needs="scipy",
     ),
     "cluster": Target(
         (*("calibrate", "cluster", "-o", "recording.json", "--quick"), *_CLUSTER),

@@ -8,7 +8,7 @@ from simperf.calibrate.validate import Checked, Validation
 from simperf.report.calibration import draw_fit, draw_validation
 from tests.calibrate.synthetic import gpu_dataset
 
-pytest.importorskip("lmfit")
+pytest.importorskip("scipy")
 
 
 def line(series, word, **more):

@@ -8,7 +8,7 @@ from simperf.accuracy.nccl_cases import series_of
 from simperf.report.fits import fits_markdown, fits_text
 from tests.truth.ratchet import fits
 
-pytest.importorskip("lmfit")
+pytest.importorskip("scipy")
 pytestmark = pytest.mark.truth
 
 

@@ -5,7 +5,7 @@ import pytest
 from tests.truth import ratchet
 from tests.truth.ratchet import SECTIONS, Entry, present, read_errors, told, updated, worsened
 
-pytest.importorskip("lmfit")
+pytest.importorskip("scipy")
 
 
 @pytest.mark.truth

@@ -10,7 +10,7 @@ from simperf.hardware import Catalog
 from simperf.scenario.calibration import UNSEEN
 from tests.truth.steps import left_out, predicted
 
-pytest.importorskip("lmfit")
+pytest.importorskip("scipy")
 
 
 @pytest.fixture(scope="module")

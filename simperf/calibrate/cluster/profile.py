@@ -6,9 +6,9 @@ joint draws are fits to readings drawn anew, of one recording after the other, s
 the next. ``boxed.step.MODEL`` holds the training steps of one process alone, with the same draws. ``boxed.miss.GROUP``
 holds what was missed: every recording is predicted from the others (a single one from its own sends), and the interval
 of a prediction is what nine of ten points of its group missed, as in `simperf.calibrate.uncertainty.conformal`. Where
-nothing is measured, it is not known how disturbed the machine will be: recordings are taken as they were, quiet and less quiet
-ones (``ratio``). A recording that is held against a profile tells it by its own sends (``usual``, ``low`` and ``high``,
-of `simperf.calibrate.uncertainty.conformal.Scores`).
+nothing is measured, it is not known how disturbed the machine will be: recordings are taken as they were, quiet and
+less quiet ones (``ratio``). A recording that is held against a profile tells it by its own sends (``usual``, ``low``
+and ``high``, of `simperf.calibrate.uncertainty.conformal.Scores`).
 """
 
 from __future__ import annotations

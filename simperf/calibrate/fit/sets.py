@@ -127,7 +127,7 @@ def fit_dataset(
             best = best_of(models or [choice.model], data, strict=choice.strict, seed=seed, draws=draws)
             fits.append(SeriesFit(choice.series, best, kept_out))
         except SimperfError as error:
-            if "lmfit" in str(error):
+            if "SciPy" in str(error):
                 raise
             skipped.append(replace(choice, model=None, data=None, reason=str(error)))
     if not fits:

@@ -1,4 +1,4 @@
-"""Fitting a model to points: lmfit on log residuals with a robust loss, natural units, and intervals."""
+"""Fit of a model to points: least squares of log residuals with a robust loss, natural units, and intervals."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class Fit:
         return np.exp(np.quantile(table, 0.05, axis=0)), np.exp(np.quantile(table, 0.95, axis=0))
 
     def report(self) -> str:
-        """Statistics, variables with 90 % intervals, correlations and warnings, in lmfit's order and shape."""
+        """Statistics, variables with 90 % intervals, correlations and warnings, in the layout of lmfit's reports."""
         errors = self.errors()
         size = np.abs(errors)
         median, worst = np.median(size), errors[size.argmax()]
@@ -151,9 +151,9 @@ class Fit:
 def fit(model: Model, data: Data, *, seed: int = 0, draws: int = DRAWS) -> Fit:
     """Find the constants of `model` that meet `data` best, in relative terms and unmoved by outliers.
 
-    The log of predicted over measured is minimised by `lmfit` (least squares of SciPy, trust region with bounds,
-    ``x_scale="jac"``, loss ``soft_l1``), first with a wide loss, then with one that bends at 1.345 standard
-    deviations of the residuals that are left.
+    `scipy.optimize.least_squares` (trust region with bounds, ``x_scale="jac"``, loss ``soft_l1``) minimises the log of
+    predicted over measured, first with a wide loss, then with one that bends at 1.345 standard deviations of the
+    residuals that are left.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def fit(model: Model, data: Data, *, seed: int = 0, draws: int = DRAWS) -> Fit:
     InputError
         Fewer points than constants, or readings that are not above zero.
     SimperfError
-        lmfit is not installed (extra ``fit``), or the model gives no number.
+        SciPy is not installed (extra ``fit``), or the model gives no number.
     """
     _check(model, data)
     if model.direct is not None:
@@ -177,20 +177,20 @@ def fit(model: Model, data: Data, *, seed: int = 0, draws: int = DRAWS) -> Fit:
     start = {one.name: one.value for one in model.constants}
     guesses = [{**start, **one} for one in (model.starts(data) if model.starts is not None else ())] or [start]
     try:
-        import lmfit  # noqa: F401
+        import scipy.optimize  # noqa: F401
     except ImportError:
-        raise SimperfError('fitting needs lmfit and SciPy: pip install "simperf[fit]"') from None
+        raise SimperfError("fitting needs SciPy: pip install scipy") from None
     try:
         ends = (_descend(model, data, guess, scale=_FIRST, tolerance=1e-3) for guess in guesses)
-        values, _ = min(ends, key=lambda found: found[1])
+        values, _, _ = min(ends, key=lambda found: found[1])
         before, scale = _FIRST, max(_bend(model, data, values), _FIRST / 4)
         for _ in range(_PASSES):
             if 0.8 < scale / before < 1.25:
                 break
-            values, _ = _descend(model, data, values, scale=scale, tolerance=1e-8)
+            values, _, _ = _descend(model, data, values, scale=scale)
             # by steps: a loss that bends too soon takes points for outliers that are only not met yet
             before, scale = scale, max(_bend(model, data, values), scale / 4)
-        values, evaluations = _search(model, data, values, scale=scale)
+        values, _, evaluations = _descend(model, data, values, scale=scale, evaluations=200)
     except ValueError as error:
         raise SimperfError(f"{model.name} cannot be fitted: {error}") from None
     return _finish(model, data, values, scale=scale, evaluations=evaluations, seed=seed, draws=draws)
@@ -266,12 +266,19 @@ def _bounded(model: Model, start: Mapping[str, float]) -> dict[str, float]:
 
 
 def _descend(
-    model: Model, data: Data, start: Mapping[str, float], *, scale: float, tolerance: float
-) -> tuple[dict[str, float], float]:
-    """Where a search from `start` ends, and the cost there (without lmfit, which takes most of a small fit's time)."""
+    model: Model,
+    data: Data,
+    start: Mapping[str, float],
+    *,
+    scale: float,
+    tolerance: float = 1e-8,
+    evaluations: int = 100,
+) -> tuple[dict[str, float], float, int]:
+    """Where a search from `start` ends, the cost there, and how many times the model was evaluated."""
     from scipy.optimize import least_squares
 
     names = [one.name for one in model.constants]
+    # in units of the start: SciPy keeps a distance of 1e-10 from bounds, which is much for a time a byte
     begin = _bounded(model, start)
     unit = np.array([abs(begin[name]) or 1.0 for name in names])
     found = least_squares(
@@ -287,39 +294,10 @@ def _descend(
         diff_step=_STEP,
         ftol=tolerance,
         xtol=tolerance,
-        max_nfev=100,
+        max_nfev=evaluations,
     )
-    return {name: float(value) for name, value in zip(names, found.x * unit, strict=True)}, float(found.cost)
-
-
-def _search(model: Model, data: Data, start: Mapping[str, float], *, scale: float) -> tuple[dict[str, float], int]:
-    """Values and evaluations of one search to its end."""
-    import lmfit
-
-    # in units of the start: SciPy keeps a distance of 1e-10 from bounds, which is much for a time a byte
-    begin = _bounded(model, start)
-    unit = {name: abs(value) or 1.0 for name, value in begin.items()}
-    parameters = lmfit.Parameters()
-    for one in model.constants:
-        scale_ = unit[one.name]
-        parameters.add(one.name, value=begin[one.name] / scale_, min=one.low / scale_, max=one.high / scale_)
-
-    def residual(trial: lmfit.Parameters) -> Array:
-        return log_residual(model, data, {name: float(trial[name].value) * unit[name] for name in trial})
-
-    with np.errstate(invalid="ignore"):  # lmfit's own errors of constants at a bound; simperf's are bootstrapped
-        found = lmfit.minimize(
-            residual,
-            parameters,
-            method="least_squares",
-            loss="soft_l1",
-            f_scale=scale,
-            x_scale="jac",
-            diff_step=_STEP,
-            max_nfev=200,
-        )
-    values = {name: float(found.params[name].value) * unit[name] for name in found.params}
-    return values, int(found.nfev)
+    values = {name: float(value) for name, value in zip(names, found.x * unit, strict=True)}
+    return values, float(found.cost), int(found.nfev)
 
 
 def _finish(

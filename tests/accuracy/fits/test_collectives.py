@@ -7,7 +7,7 @@ import pytest
 import simperf
 from simperf.accuracy.fits.collectives import collective_rows
 
-pytest.importorskip("lmfit")
+pytest.importorskip("scipy")
 
 #: a server of eight H100 whose set-up is known
 KNOWN = "nccl-h100x8-p5-awsbatch"

@@ -10,7 +10,7 @@ from simperf.accuracy.kernel_tables import added_time, by_operation
 from simperf.hardware import Catalog
 from simperf.workload.kinds import binary, linear, matmul, unary
 
-pytest.importorskip("lmfit")
+pytest.importorskip("scipy")
 
 CATALOG = Catalog.load()
 NAMES = {

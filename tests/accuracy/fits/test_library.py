@@ -11,7 +11,7 @@ from simperf.cost import FittedRoofline
 from simperf.hardware import Catalog
 from simperf.workload.kinds import bmm, linear, matmul
 
-pytest.importorskip("lmfit")
+pytest.importorskip("scipy")
 
 CATALOG = Catalog.load()
 SHAPES = (

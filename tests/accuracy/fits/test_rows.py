@@ -9,7 +9,7 @@ from simperf.accuracy.fits.rows import FitRow, best_fit, row_of, two_constants
 from simperf.calibrate.fit import Data, FitConstant, Model, fit
 from simperf.calibrate.fit.messages import alpha_beta
 
-pytest.importorskip("lmfit")
+pytest.importorskip("scipy")
 
 SIZE = np.geomspace(1e3, 1e8, 16)
 LINE = Data.table(1e-5 + 1e-10 * SIZE, nbytes=SIZE)

@@ -16,7 +16,7 @@ from simperf.hardware import Catalog
 from simperf.scenario.calibration import UNSEEN, unseen_profile
 from simperf.workload.kinds import unary
 
-pytest.importorskip("lmfit")
+pytest.importorskip("scipy")
 
 CATALOG = Catalog.load()
 NAMES = {"P100-PCIE": "p100-pcie-16gb", "V100-PCIe-32GB": "v100-pcie-32gb", "A100-PCIE-40GB": "a100-pcie-40gb"}

@@ -6,7 +6,7 @@ import pytest
 from simperf.accuracy.leave_out.profile import step_models
 from simperf.accuracy.leave_out.steps import StepMiss, step_figures
 
-pytest.importorskip("lmfit")
+pytest.importorskip("scipy")
 
 REPETITIONS = 200
 #: twenty draws of a normal distribution, one in each of its twentieths

@@ -9,7 +9,7 @@ from simperf.calibrate.fit.products import product_columns
 from simperf.hardware import Catalog
 from simperf.workload.kinds import bmm
 
-pytest.importorskip("lmfit")
+pytest.importorskip("scipy")
 
 CATALOG = Catalog.load()
 A100, L4, P100 = (CATALOG.gpu(name) for name in ("a100-pcie-80gb", "l4", "p100-pcie-16gb"))

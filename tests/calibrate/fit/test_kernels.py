@@ -13,7 +13,7 @@ from simperf.cost import FittedRoofline
 from simperf.hardware import Catalog
 from simperf.workload.kinds import layernorm, softmax
 
-pytest.importorskip("lmfit")
+pytest.importorskip("scipy")
 
 V100 = Catalog.load().gpu("v100-pcie-32gb")
 TRUTH = {"overhead": 5e-6, "rate": 750e9, "kept": 0.45, "loose": 0.4}

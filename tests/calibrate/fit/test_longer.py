@@ -7,7 +7,7 @@ from simperf.calibrate.dataset import Dataset, Measurement
 from simperf.calibrate.fit import fit
 from simperf.calibrate.fit.interruptions import longer_runs
 
-pytest.importorskip("lmfit")
+pytest.importorskip("scipy")
 
 
 def session(seed, share, *, device="cpu", blocks=15, series=("op/x", "op/y", "op/z")):

@@ -22,7 +22,7 @@ from simperf.hardware import Catalog
 from simperf.workload import Gemm
 from simperf.workload.kinds import bmm
 
-pytest.importorskip("lmfit")
+pytest.importorskip("scipy")
 
 CATALOG = Catalog.load()
 A100, T4, L4 = (CATALOG.gpu(name) for name in ("a100-pcie-80gb", "t4", "l4"))

@@ -16,7 +16,7 @@ from tests.calibrate.fit.coverage import coverage
 from tests.calibrate.fit.devices import DEVICES
 from tests.calibrate.fit.truths import TRUTHS
 
-pytest.importorskip("lmfit")
+pytest.importorskip("scipy")
 
 REPETITIONS = 200
 LOW, HIGH = 0.85, 0.95

@@ -14,7 +14,7 @@ from simperf.cost.tiles import tiling
 from simperf.hardware import Catalog
 from simperf.workload.op import Gemm
 
-pytest.importorskip("lmfit")
+pytest.importorskip("scipy")
 
 SMS = 60
 

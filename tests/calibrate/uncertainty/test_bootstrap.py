@@ -13,7 +13,7 @@ from simperf.cli.calibrate import app
 from simperf.report.cluster import cluster_text
 from tests.calibrate.test_cluster_fitting import TRUTH, synthesise
 
-pytest.importorskip("lmfit")
+pytest.importorskip("scipy")
 
 SAMPLES = 5
 

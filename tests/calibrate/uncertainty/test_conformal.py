@@ -163,7 +163,7 @@ def test_coverage_is_told():
 
 
 def test_another_recording_on_the_command_line(tmp_path):
-    pytest.importorskip("lmfit")
+    pytest.importorskip("scipy")
     paths = []
     for seed in (1, 2):
         data = synthesise(noise=0.02, seed=seed)

@@ -8,7 +8,7 @@ import pytest
 from simperf.calibrate.fit import Data, FitConstant, Model, fit
 from simperf.calibrate.uncertainty.variance import ErrorSpread, gpu_spreads, half_width, with_pooled_scatter
 
-pytest.importorskip("lmfit")
+pytest.importorskip("scipy")
 
 REPETITIONS = 200
 LINE = Model(

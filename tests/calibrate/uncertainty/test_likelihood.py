@@ -8,7 +8,7 @@ from simperf.calibrate.fit.messages import alpha_beta
 from simperf.calibrate.uncertainty.constants import log_residual
 from simperf.calibrate.uncertainty.likelihood import LossProfile
 
-pytest.importorskip("lmfit")
+pytest.importorskip("scipy")
 
 WIDE = (np.full(2, -np.inf), np.full(2, np.inf))
 

@@ -15,7 +15,7 @@ from simperf.calibrate.uncertainty.variance import (
     variance_prior,
 )
 
-pytest.importorskip("lmfit")
+pytest.importorskip("scipy")
 
 LINE = Model(
     "kernel.x",
