@@ -262,27 +262,8 @@ def _point(row: Any) -> Measurement:
     if not all(isinstance(text, str) for text in texts):
         raise ValueError("series and unit must be texts, and warnings a list of texts")
     for key, value in row["at"].items():
-        if not isinstance(value, str | int | float):
-            raise ValueError(f"conditions must be names, numbers, true or false: at.{key} is {type(value).__name__}")
-        low, high = _RANGES.get(key, (0, _HUGE))
-        if not isinstance(value, str | bool) and not low <= value <= high:
-            raise ValueError(f"at.{key} is {value:g}: a number from {low:g} to {high:g} is expected")
-        if key == "pass" and not (isinstance(value, str) and value.isidentifier()):  # it names a constant of a fit
-            raise ValueError(f"at.pass is {value!r}: a word such as 'forward' is expected")
-        if isinstance(value, str | bool) and key in _RANGES:
-            raise ValueError(f"at.{key} is {value!r}: a number from {low:g} to {high:g} is expected")
-    numbers = [sample for sample in row["samples"] if isinstance(sample, int | float) and not isinstance(sample, bool)]
-    samples = tuple(map(float, numbers))
-    if not samples or len(samples) < len(row["samples"]) or not all(0 <= sample < math.inf for sample in samples):
-        raise ValueError("samples must be numbers, finite, not negative, and at least one")
-    if row.get("unit", "s") == "s" and min(samples) == 0 and not row["series"].startswith(_MAY_BE_0):
-        raise ValueError("samples are times above 0 s")
-    least = _LEAST if row.get("unit", "s") == "s" else _LEAST_NUMBER
-    if any(0.0 < sample < least for sample in samples):
-        raise ValueError(f"samples above 0 are at least {least:g} {row.get('unit', 's')}, not {min(samples):g}")
-    most = _LONG if row.get("unit", "s") == "s" else _HUGE
-    if max(samples) > most:
-        raise ValueError(f"samples are at most {most:g} {row.get('unit', 's')}, not {max(samples):g}")
+        _check_condition(key, value)
+    samples = _samples(row)
     stolen = row.get("stolen")
     if stolen is not None and not (type(stolen) in (int, float) and 0 <= stolen <= 1):
         raise ValueError("stolen must be a share of time, from 0 to 1")
@@ -298,3 +279,33 @@ def _point(row: Any) -> Measurement:
         stolen=None if stolen is None else float(stolen),
         sensors={name: float(value) for name, value in sensors.items()},
     )
+
+
+def _check_condition(key: str, value: object) -> None:
+    """Raise ValueError where a condition of a point has a type or size that none has."""
+    if not isinstance(value, str | int | float):
+        raise ValueError(f"conditions must be names, numbers, true or false: at.{key} is {type(value).__name__}")
+    low, high = _RANGES.get(key, (0, _HUGE))
+    if not isinstance(value, str | bool) and not low <= value <= high:
+        raise ValueError(f"at.{key} is {value:g}: a number from {low:g} to {high:g} is expected")
+    if key == "pass" and not (isinstance(value, str) and value.isidentifier()):  # it names a constant of a fit
+        raise ValueError(f"at.pass is {value!r}: a word such as 'forward' is expected")
+    if isinstance(value, str | bool) and key in _RANGES:
+        raise ValueError(f"at.{key} is {value!r}: a number from {low:g} to {high:g} is expected")
+
+
+def _samples(row: dict[str, Any]) -> tuple[float, ...]:
+    """Readings of a point in its unit; ValueError where one is no such number."""
+    numbers = [sample for sample in row["samples"] if isinstance(sample, int | float) and not isinstance(sample, bool)]
+    samples = tuple(map(float, numbers))
+    if not samples or len(samples) < len(row["samples"]) or not all(0 <= sample < math.inf for sample in samples):
+        raise ValueError("samples must be numbers, finite, not negative, and at least one")
+    if row.get("unit", "s") == "s" and min(samples) == 0 and not row["series"].startswith(_MAY_BE_0):
+        raise ValueError("samples are times above 0 s")
+    least = _LEAST if row.get("unit", "s") == "s" else _LEAST_NUMBER
+    if any(0.0 < sample < least for sample in samples):
+        raise ValueError(f"samples above 0 are at least {least:g} {row.get('unit', 's')}, not {min(samples):g}")
+    most = _LONG if row.get("unit", "s") == "s" else _HUGE
+    if max(samples) > most:
+        raise ValueError(f"samples are at most {most:g} {row.get('unit', 's')}, not {max(samples):g}")
+    return samples

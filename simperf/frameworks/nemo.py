@@ -172,12 +172,16 @@ def _special(options: JobOptionsRead, one: GivenOption, last: str) -> bool:
             options.take(flag, replace(one, value=True))
         return bool(flag)
     if last in ("activation", "activation_func"):
-        if word.lower() in _ACTIVATIONS:
-            name = _ACTIVATIONS[word.lower()]
-            if name:
-                options.take(name, replace(one, value=True))
-            return True
-        return False
+        name = _ACTIVATIONS.get(word.lower())
+        if name:
+            options.take(name, replace(one, value=True))
+        return name is not None
+    return _renamed(options, one, last)
+
+
+def _renamed(options: JobOptionsRead, one: GivenOption, last: str) -> bool:
+    """Take a key that is another option of Megatron-LM by another name or sense; whether it is one."""
+    value = one.value
     if last == "virtual_pipeline_model_parallel_size":
         options.take("num_virtual_stages_per_pipeline_rank", one)
     elif last == "share_embeddings_and_output_weights" and isinstance(value, bool):

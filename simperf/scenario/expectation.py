@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -155,11 +155,7 @@ def _read(key: str, spec: Any, toml: TomlFile, at: Key, problems: list[Problem])
     group, dot, name = key.partition(".")
     place = toml.problem(at, "")
     if key in _WORDS:
-        known = _WORDS[key]
-        if not isinstance(spec, str) or not spec:
-            problems.append(toml.problem(at, "a text is expected", value=spec, expected=" or ".join(known)))
-        elif known and spec not in known:
-            problems.append(toml.problem(at, f"no regime{nearest(spec, known)}", value=spec))
+        _check_word(spec, _WORDS[key], toml, at, problems)
         return Expectation(key, text=str(spec), file=place.file, line=place.line)
     if key not in ("time", "floor") and not (dot and name and group in (*GROUPS, "compare")):
         plain = nearest(group if dot else key, [k.partition(".")[0] for k in _KEYS])
@@ -170,21 +166,7 @@ def _read(key: str, spec: Any, toml: TomlFile, at: Key, problems: list[Problem])
         problems.append(toml.problem(at, f"no category of the breakdown{nearest(name, PARTS)}"))
     dimension = {"metrics": "", "utilisation": "1", "compare": "1"}.get(group, "s")
     fields = spec if isinstance(spec, Mapping) else {"value": spec}
-    for field in fields:
-        if field not in _FIELDS:
-            problems.append(toml.problem((*at, field), f"unknown key{nearest(field, _FIELDS)}"))
-    for field in ("value", "min", "max", "atol"):
-        if field in fields:
-            _quantity(fields[field], dimension, toml, (*at, field) if fields is spec else at, problems)
-    if "rtol" in fields and (not isinstance(fields["rtol"], int | float) or isinstance(fields["rtol"], bool)):
-        problems.append(toml.problem((*at, "rtol"), "a number is expected", value=fields["rtol"]))
-    for field in _SHARED:
-        if field in fields:
-            _origin(field, fields[field], toml, (*at, field), problems)
-    if isinstance(fields.get("rtol"), int | float) and not 0 <= fields["rtol"] < 1:
-        problems.append(toml.problem((*at, "rtol"), "from 0 to less than 1 is expected", value=fields["rtol"]))
-    if set(fields) <= set(_FIELDS) and ("value" in fields) == ("min" in fields or "max" in fields):
-        problems.append(toml.problem(at, "either a value, or min and max, is expected", expected=_EXAMPLE))
+    _check_fields(fields, dimension, toml, at, problems, alone=fields is not spec)
     if len(problems) == before:
         _range(fields, dimension, toml, at, problems)
     if len(problems) > before:
@@ -201,6 +183,36 @@ def _read(key: str, spec: Any, toml: TomlFile, at: Key, problems: list[Problem])
         file=place.file,
         line=place.line,
     )
+
+
+def _check_word(spec: Any, known: Sequence[str], toml: TomlFile, at: Key, problems: list[Problem]) -> None:
+    """Note what is no word, or none of those `known`."""
+    if not isinstance(spec, str) or not spec:
+        problems.append(toml.problem(at, "a text is expected", value=spec, expected=" or ".join(known)))
+    elif known and spec not in known:
+        problems.append(toml.problem(at, f"no regime{nearest(spec, known)}", value=spec))
+
+
+def _check_fields(
+    fields: Mapping[str, Any], dimension: str, toml: TomlFile, at: Key, problems: list[Problem], *, alone: bool
+) -> None:
+    """Note unknown fields, and values of the wrong type, unit or size; `alone` is a value that is no table."""
+    for field in fields:
+        if field not in _FIELDS:
+            problems.append(toml.problem((*at, field), f"unknown key{nearest(field, _FIELDS)}"))
+    for field in ("value", "min", "max", "atol"):
+        if field in fields:
+            _quantity(fields[field], dimension, toml, at if alone else (*at, field), problems)
+    rtol = fields.get("rtol", TOLERANCE)
+    if not isinstance(rtol, int | float) or isinstance(rtol, bool):
+        problems.append(toml.problem((*at, "rtol"), "a number is expected", value=rtol))
+    for field in _SHARED:
+        if field in fields:
+            _origin(field, fields[field], toml, (*at, field), problems)
+    if isinstance(rtol, int | float) and not 0 <= rtol < 1:
+        problems.append(toml.problem((*at, "rtol"), "from 0 to less than 1 is expected", value=rtol))
+    if set(fields) <= set(_FIELDS) and ("value" in fields) == ("min" in fields or "max" in fields):
+        problems.append(toml.problem(at, "either a value, or min and max, is expected", expected=_EXAMPLE))
 
 
 def _range(fields: Mapping[str, Any], dimension: str, toml: TomlFile, at: Key, problems: list[Problem]) -> None:

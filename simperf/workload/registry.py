@@ -132,18 +132,13 @@ def make_op(spec: Mapping[str, Any], *, key: str = "") -> Op:
         raise InputError(Problem(f"unknown op kind {kind!r}{nearest(kind, OP_KINDS)}", key=f"{prefix}op"))
     parameters = op_parameters(kind)
     hints = get_type_hints(OP_KINDS[kind])
-    right = ", ".join([*parameters, *_COMMON[1:]])
     problems: list[Problem] = []
     given: dict[str, Any] = {}
     for name, value in spec.items():
         if name in _COMMON:
             continue
-        if name in REMOVED.get(kind, {}):
-            message, expected = f"{kind} has no such key any more", REMOVED[kind][name]
-            problems.append(Problem(message, key=prefix + name, value=repr(value), expected=expected))
-        elif name not in parameters:
-            message = f"{kind} has no parameter {name!r}{_meant(name, parameters)}"
-            problems.append(Problem(message, key=prefix + name, expected=right))
+        if name not in parameters or name in REMOVED.get(kind, {}):
+            problems.append(_unknown(kind, name, value, parameters, key=prefix + name))
         elif name in _UNITS and isinstance(value, str):
             try:
                 given[name] = parse(value, _UNITS[name])
@@ -170,6 +165,15 @@ def make_op(spec: Mapping[str, Any], *, key: str = "") -> Op:
     except SimperfError as error:
         raise InputError(Problem(str(error), key=key or "op")) from None
     return op.named(label, wiring["inputs"], outputs=wiring["outputs"])
+
+
+def _unknown(kind: str, name: str, value: object, parameters: Mapping[str, object], *, key: str) -> Problem:
+    """The problem of a key that operations of a kind do not have, or no longer have."""
+    if name in REMOVED.get(kind, {}):
+        message = f"{kind} has no such key any more"
+        return Problem(message, key=key, value=repr(value), expected=REMOVED[kind][name])
+    message = f"{kind} has no parameter {name!r}{_meant(name, parameters)}"
+    return Problem(message, key=key, expected=", ".join([*parameters, *_COMMON[1:]]))
 
 
 def _meant(name: str, parameters: Mapping[str, object]) -> str:

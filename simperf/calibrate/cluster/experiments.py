@@ -191,6 +191,13 @@ def _every(hosts: int, shape: Shape, rates: tuple[float, ...], *, quick: bool) -
         yield Point("send", "send-train", "train", even, 2, {"nbytes": 1024, "messages": count}, goes=goes)
     for size in (64 * KIB, MIB, 4 * MIB):
         yield Point("send", "add", "add", even, 2, {"nbytes": size, "ranks": 2}, goes=goes)
+    yield from _all_reduces(hosts, shape, shapes, sizes, quick=quick)
+    yield from _training(hosts, shapes, quick=quick)
+
+
+def _all_reduces(hosts: int, shape: Shape, shapes: list[Shape], sizes: list[int], *, quick: bool) -> Iterator[Point]:
+    """Between equal hosts at each rate, of small payloads where algorithms cross over, and with one slow host."""
+    even = shapes[0]
     for one in shapes:
         for ranks in _counts(hosts, quick=quick):
             for size in sizes:
@@ -205,7 +212,6 @@ def _every(hosts: int, shape: Shape, rates: tuple[float, ...], *, quick: bool) -
             for size in sizes[:3]:
                 for algorithm in ("gloo", *ALGORITHMS):
                     yield _all_reduce("slow-host", algorithm, slow, ranks, size)
-    yield from _training(hosts, shapes, quick=quick)
 
 
 def _steps(hosts: int, shape: Shape, name: str) -> Iterator[Point]:

@@ -35,7 +35,7 @@ def interpreter(m: Session) -> Host:
     return Host(m.simulation.env, f"{m.host}/interpreter", 1.0 / locked if locked > 0 else math.inf)
 
 
-def data_parallel(
+def data_parallel(  # noqa: C901, PLR0912 (reads like the torch program)
     m: Session, replicas: Sequence[Replica], group: Group, *, steps: int, loop: float = 0.0, watched: bool = False
 ) -> Program:
     """The whole training loop.

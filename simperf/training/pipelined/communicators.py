@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -133,12 +133,7 @@ def communicators(
             joined.setdefault(key, []).extend(ranks)
         return [tuple(sorted(ranks)) for ranks in joined.values()]
 
-    payloads: dict[tuple[int, int], dict[str, dict[Payload, None]]] = {}  # by stage and place of a rank's experts
-    for stage in range(work.stages):
-        for place in range(1 + len(work.others)):
-            inside = payloads[stage, place] = {}
-            for one in work.at(place).syncs(stage):
-                inside.setdefault(one.dimension, {})[Payload(one.name, one.nbytes)] = None
+    payloads = _inside_payloads(work)
     for dimension in INSIDE:
         for ranks in layout.groups(dimension):
             stage = stages[ranks[0]]
@@ -165,13 +160,38 @@ def communicators(
             add((here, there), "pp", (ranks[here], ranks[there]), [Payload(MESSAGE, work.message)])
         if work.tied and last:
             add("pp", "pp", (ranks[0], ranks[last]), [Payload("all-reduce", work.tied)])
-    if any(end.norm for end in work.ends):
-        whole = sharded or layout.ep > 1  # ranks own different gradients everywhere, but for copies
-        for ranks in shards.groups("tp", "cp", "dp_shard", "pp") if whole else mesh.groups("tp", "pp"):
-            for copy in range(1 if whole else work.plan.copies):  # each copy of the model by itself
-                own = [rank for rank in ranks if whole or _copy(stages[rank], holders) == copy]
-                add("norm", "norm", tuple(own), [Payload("all-reduce", NORM)])
+    for own in _norm_groups(layout, work, stages, holders, sharded=sharded):
+        add("norm", "norm", own, [Payload("all-reduce", NORM)])
     return found
+
+
+def _inside_payloads(work: StepWork) -> dict[tuple[int, int], dict[str, dict[Payload, None]]]:
+    """Payloads of collectives inside layers by dimension, by stage and place of a rank's experts."""
+    payloads: dict[tuple[int, int], dict[str, dict[Payload, None]]] = {}
+    for stage in range(work.stages):
+        for place in range(1 + len(work.others)):
+            inside = payloads[stage, place] = {}
+            for one in work.at(place).syncs(stage):
+                inside.setdefault(one.dimension, {})[Payload(one.name, one.nbytes)] = None
+    return payloads
+
+
+def _norm_groups(
+    layout: Layout,
+    work: StepWork,
+    stages: Sequence[int],
+    holders: Sequence[tuple[int, ...]],
+    *,
+    sharded: bool,
+) -> Iterator[tuple[int, ...]]:
+    """Ranks that add up the norm of their gradients."""
+    if not any(end.norm for end in work.ends):
+        return
+    whole = sharded or layout.ep > 1  # ranks own different gradients everywhere, but for copies
+    mesh, shards = layout.mesh, layout.sharding_mesh
+    for ranks in shards.groups("tp", "cp", "dp_shard", "pp") if whole else mesh.groups("tp", "pp"):
+        for copy in range(1 if whole else work.plan.copies):  # each copy of the model by itself
+            yield tuple(rank for rank in ranks if whole or _copy(stages[rank], holders) == copy)
 
 
 def _copy(stage: int, holders: Sequence[tuple[int, ...]]) -> int:

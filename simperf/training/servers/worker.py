@@ -164,7 +164,7 @@ def needed_by(step: ReplicaStep) -> dict[int, list[int]]:
     return {kernel: sorted(found[kernel]) for kernel in sorted(found)}
 
 
-def worker(
+def worker(  # noqa: C901 (reads like a worker's loop)
     m: Session,
     kv: KVWorker,
     step: ReplicaStep,

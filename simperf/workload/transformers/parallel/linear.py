@@ -209,7 +209,9 @@ class Linear:
         record.free(made)
         return f"{name}.reduced"
 
-    def backward(self, record: PassRecord, gradient: str, x: str, *, last: bool = True, frees: bool = True) -> str:
+    def backward(  # noqa: C901, PLR0912, PLR0915 (one pass in its order)
+        self, record: PassRecord, gradient: str, x: str, *, last: bool = True, frees: bool = True
+    ) -> str:
         """Gradients of what it reads, and of the weight; the name of the former.
 
         Parameters
