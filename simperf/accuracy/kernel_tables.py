@@ -6,9 +6,11 @@ ASPLOS 2025; LLMCompass, ISCA 2024; Azure's benchmarking guide).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from simperf.errors import InputError, Problem
 from simperf.workload import Op
 from simperf.workload.kinds import binary, bmm, layernorm, linear, matmul, softmax, unary
 
@@ -21,6 +23,7 @@ __all__ = [
     "kernel_cases",
     "kernel_reader",
     "measured_ops",
+    "positive",
 ]
 
 #: an operation's label, the operation, and its time [s]
@@ -51,9 +54,45 @@ GPUS: Mapping[str, str] = {
 
 
 def measured_ops(case: Mapping[str, Any], gpu: str = "") -> list[MeasuredOp]:
-    """Label, operation and time [s] of each row of a measured case; empty if its table is of no known form."""
+    """Label, operation and time [s] of each row of a measured case; empty if its table is of no known form.
+
+    Raises
+    ------
+    InputError
+        A size, a time or a rate that is no finite number above 0.
+    """
     reader = kernel_reader(case)
-    return [] if reader is None else reader(case, gpu)
+    found = [] if reader is None else reader(case, gpu)
+    for label, _, time in found:
+        positive(time, label)
+    return found
+
+
+def positive(value: Any, row: str) -> float:
+    """A size, a time or a rate of a table.
+
+    Parameters
+    ----------
+    value : object
+        As it was read.
+    row : str
+        Its row, in words.
+
+    Raises
+    ------
+    InputError
+        It is no finite number above 0.
+
+    Examples
+    --------
+    >>> positive(0.25, "add 16x16")
+    0.25
+    """
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not 0.0 < value < math.inf:  # False of NaN
+        expected = "a finite number above 0"
+        raise InputError(Problem(f"row {row} of its table", key="measured.table", value=str(value), expected=expected))
+    return float(value)
 
 
 def kernel_cases(cases: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], str, list[MeasuredOp]]]:
@@ -97,6 +136,10 @@ def _rowwise(case: Mapping[str, Any]) -> str:
 
 def _rows(case: Mapping[str, Any]) -> Sequence[Sequence[Any]]:
     rows: Sequence[Sequence[Any]] = case["measured"]["table"]
+    for number, row in enumerate(rows, 1):
+        for value in row:
+            if not isinstance(value, str):
+                positive(value, str(number))
     return rows
 
 

@@ -90,8 +90,10 @@ def _broken(case: Mapping[str, Any]) -> str:
         list(timed_runs(case))
     except KeyError as error:
         return f"{case['id']} has no {error.args[0]}"
-    except (SimperfError, TypeError, ValueError, IndexError, AttributeError, ZeroDivisionError) as error:
-        return f"{case['id']} cannot be read: {error}"
+    except TypeError:
+        return f"{case['id']} cannot be read: its table has words, or nothing, where numbers are expected"
+    except (SimperfError, ValueError, IndexError, AttributeError, ZeroDivisionError) as error:
+        return f"{case['id']} cannot be read: {' '.join(str(error).split())}"
     return ""
 
 

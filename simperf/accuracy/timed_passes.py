@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from simperf.accuracy.cases import source_of
 from simperf.accuracy.fitted_constants import constants_behind
-from simperf.accuracy.kernel_tables import GPUS
+from simperf.accuracy.kernel_tables import GPUS, positive
 from simperf.accuracy.questions import ONE_GPU
 from simperf.accuracy.validation import ValidationRow
 from simperf.files import read_toml
@@ -73,9 +73,9 @@ def timed_runs(case: Mapping[str, Any]) -> Iterator[TimedRun]:
         return
     for name, whole, *_ in measured["table"]:
         model, kind, sequence, batch = str(name).rsplit("-", 3)
-        yield TimedRun(
-            str(case["hardware"]["gpu"]), str(name), model, _PARTS[kind], int(sequence), int(batch), float(whole) * 1e-3
-        )
+        time = positive(whole, str(name)) * 1e-3
+        gpu = str(case["hardware"]["gpu"])
+        yield TimedRun(gpu, str(name), model, _PARTS[kind], int(sequence), int(batch), time)
 
 
 def pass_scenario(one: TimedRun, part: str) -> Scenario:

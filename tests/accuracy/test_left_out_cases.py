@@ -34,6 +34,16 @@ def folder(tmp_path, *cases):
         ({"kind": "roofline", "hardware": {"gpu": "T5"}, "measured": TABLE}, "the catalogue has no T5"),
         ({"kind": "roofline", "hardware": {"gpus": 1}, "measured": TABLE}, "one has no gpu"),
         ({"kind": "roofline", "measured": {**TABLE, "table": [["add", 16]]}}, "one cannot be read: "),
+        *(
+            ({"kind": "roofline", "measured": {**TABLE, "table": [["add", 16, 16, time]]}}, told)
+            for time, told in (
+                (-1.0, "one cannot be read: measured.table: row 1 of its table (read: -1.0) expected: a finite number"),
+                (0, "one cannot be read: measured.table: row 1 of its table (read: 0)"),
+                (float("nan"), "one cannot be read: measured.table: row 1 of its table (read: nan)"),
+                (None, "one cannot be read: measured.table: row 1 of its table (read: None)"),
+                ("soon", "one cannot be read: its table has words, or nothing, where numbers are expected"),
+            )
+        ),
     ],
 )
 def test_a_case_that_is_not_graded_is_listed_with_its_reason(tmp_path, changed, told):
