@@ -337,7 +337,7 @@ def _intervals(
     if scenario.program.name not in PUBLISHED:
         return {}, {}, unpublished(scenario.program.name)
     from simperf.analysis.intervals import intervals_of
-    from simperf.scenario.own_constants import own_constants
+    from simperf.scenario.own_constants import estimated_architecture, own_constants
 
     gpus = len(scenario.machine.gpus) if scenario.machine is not None else 0
     return intervals_of(
@@ -347,6 +347,7 @@ def _intervals(
         gpus=gpus,
         case=scenario.case,
         changed=own_constants(scenario),
+        estimated=estimated_architecture(scenario.machine) if scenario.machine is not None else "",
     )
 
 

@@ -34,6 +34,7 @@ def intervals_of(
     gpus: int,
     case: str = "",
     changed: str = "",
+    estimated: str = "",
 ) -> RunIntervals:
     """The intervals of a run, from figures of runs like it; a published case has no part in its own.
 
@@ -52,13 +53,15 @@ def intervals_of(
         The published case that the run is, if it is one.
     changed : str
         What stands for the catalogue's constants, in words; empty if nothing does.
+    estimated : str
+        An architecture of its GPUs of which no kernel was measured; empty if there is none.
 
     Examples
     --------
     >>> intervals_of("async-chain", {}, {"time": (1.0, "s")}, gpus=1).why_not
     'no figures are published of runs like those of async-chain'
     """
-    asked = asked_by(program, parameters, gpus=gpus, changed=changed)
+    asked = asked_by(program, parameters, gpus=gpus, changed=changed, estimated=estimated)
     difficulty = _difficulty(asked, parameters, numbers) if asked.question else 0.0
     bounded = parameters.get("product_precision", "as-weights") == "as-weights"  # told of the peak of 16 bits
     return intervals_by(asked, numbers, difficulty=difficulty, bounded=bounded, case=case)

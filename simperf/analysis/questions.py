@@ -114,7 +114,9 @@ def runs_of(program: str, parameters: Mapping[str, Any]) -> PublishedRuns | Lite
     return PUBLISHED.get(program, "")
 
 
-def asked_by(program: str, parameters: Mapping[str, Any], *, gpus: int, changed: str = "") -> RunQuestion:
+def asked_by(
+    program: str, parameters: Mapping[str, Any], *, gpus: int, changed: str = "", estimated: str = ""
+) -> RunQuestion:
     """The question that a run answers, by its program and what it was given.
 
     Parameters
@@ -126,6 +128,9 @@ def asked_by(program: str, parameters: Mapping[str, Any], *, gpus: int, changed:
         GPUs of the machine.
     changed : str
         What stands for the catalogue's constants, in words; empty if nothing does.
+    estimated : str
+        An architecture of its GPUs of which no kernel was measured; empty if there is none. Errors of steps are of
+        GPUs whose architectures' kernels were measured, and say nothing of it.
 
     Examples
     --------
@@ -147,7 +152,7 @@ def asked_by(program: str, parameters: Mapping[str, Any], *, gpus: int, changed:
             return RunQuestion(why_not="published kernels are products or others, not both one after the other")
         return RunQuestion(KERNELS, KERNEL_GROUPS[0 if products == {True} else 1], ("time",))
     if runs == "pass":
-        return RunQuestion(ONE_GPU, ONE_GPU_GROUPS[1], ("time",))
+        return _of_kernels(RunQuestion(ONE_GPU, ONE_GPU_GROUPS[1], ("time",)), estimated)
     if parameters.get("failures"):
         return RunQuestion(why_not="published steps are of runs without failures")
     number = int(parameters.get("gpus") or 0) or gpus
@@ -161,8 +166,16 @@ def asked_by(program: str, parameters: Mapping[str, Any], *, gpus: int, changed:
     if not parameters.get("model"):
         return RunQuestion(why_not="layers in round numbers are no model that was measured")
     if number == 1:
-        return RunQuestion(ONE_GPU, ONE_GPU_GROUPS[0], _OF_STEPS)
-    return RunQuestion(PLANS, metrics=_OF_STEPS, gpus=number)
+        return _of_kernels(RunQuestion(ONE_GPU, ONE_GPU_GROUPS[0], _OF_STEPS), estimated)
+    return _of_kernels(RunQuestion(PLANS, metrics=_OF_STEPS, gpus=number), estimated)
+
+
+def _of_kernels(asked: RunQuestion, estimated: str) -> RunQuestion:
+    """A question whose figures are of architectures with measured kernels, of a run on such a one."""
+    if not estimated:
+        return asked
+    why_not = f"no kernel of the architecture {estimated} was measured: its efficiencies are estimates"
+    return RunQuestion(why_not=why_not)
 
 
 def _collective(program: str, given: Mapping[str, Any], gpus: int) -> RunQuestion:

@@ -13,6 +13,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from simperf.analysis.left_out import read_errors
+from simperf.analysis.questions import KERNELS
 from simperf.files import read_toml
 from simperf.hardware import Catalog, GpuPart, Machine
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from simperf.execution import FrontendPart
     from simperf.scenario.settings import Scenario
 
-__all__ = ["own_constants", "own_gpu_constants"]
+__all__ = ["estimated_architecture", "own_constants", "own_gpu_constants"]
 
 #: constants of a GPU that no data sheet has
 _MEASURED = ("efficiency", "attention", "experts", "product", "kernel_floor", "exchange", "die_pace")
@@ -66,6 +68,31 @@ def own_gpu_constants(machine: Machine) -> str:
         if names:
             return f"{' and '.join(names)} of {part.name}"
     return ""
+
+
+def estimated_architecture(machine: Machine) -> str:
+    """The first architecture of a machine's GPUs of which no kernel was measured; empty if there is none.
+
+    Efficiencies of such an architecture are estimates, and published steps are not of its GPUs: they say nothing of
+    how far these efficiencies are off.
+
+    Parameters
+    ----------
+    machine : Machine
+
+    Examples
+    --------
+    >>> machines = (Catalog.load().machine(name) for name in ("p2-xlarge", "dgx-h100"))
+    >>> [estimated_architecture(one) for one in machines]
+    ['kepler', '']
+    """
+    return next((one.architecture for one in _gpus(machine) if one.architecture not in _measured()), "")
+
+
+@lru_cache(maxsize=1)
+def _measured() -> frozenset[str]:
+    """Architectures of the GPUs whose published kernels are compared with predictions."""
+    return frozenset(_catalog().gpu(one.gpu).architecture for one in read_errors(KERNELS))
 
 
 @lru_cache(maxsize=1)

@@ -5,7 +5,7 @@ import pytest
 from simperf.hardware import Catalog
 from simperf.run import run
 from simperf.scenario import load_scenario, make_scenario, shipped_scenarios
-from simperf.scenario.own_constants import own_constants, own_gpu_constants
+from simperf.scenario.own_constants import estimated_architecture, own_constants, own_gpu_constants
 
 MACHINE = {"use": "p3-16xlarge"}
 PROGRAM = {"use": "train", "model": "resnet18", "batch_per_gpu": 32, "gpus": 2, "steps": 2}
@@ -106,3 +106,23 @@ def test_no_shipped_scenario_that_grades_training_has_constants_of_its_own():
         if name.startswith("measured/lambda-"):
             each = load_scenario(name)
             assert {own_constants(one) for one in each.variants or (each,)} == {""}, name
+
+
+STEP = {"use": "train", "model": "resnet18", "batch_per_gpu": 32, "steps": 2}
+
+
+@pytest.mark.parametrize(("machine", "gpus"), [("p2-xlarge", 1), ("p2-8xlarge", 2)])
+def test_a_step_on_an_architecture_of_which_no_kernel_was_measured_has_no_interval(machine, gpus):
+    result = run(scenario(machine={"use": machine}, program={**STEP, "gpus": gpus}), record=False)
+    assert result.intervals == {}
+    assert result.no_interval == "no kernel of the architecture kepler was measured: its efficiencies are estimates"
+
+
+def test_scaling_from_a_measured_gpu_asks_for_no_kernel():
+    given = {"use": "train", "layers": 10, "alone": "50 1/s", "batch_per_gpu": 32, "gpus": 2}
+    assert run(scenario(machine={"use": "p2-8xlarge"}, program=given), record=False).intervals
+
+
+def test_architectures_of_published_kernels_are_no_estimates():
+    catalog = Catalog.load()
+    assert [estimated_architecture(catalog.machine(name)) for name in ("dgx-1v", "dgx-a100", "dgx-b200")] == [""] * 3

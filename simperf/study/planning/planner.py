@@ -18,7 +18,7 @@ from simperf.json_format import FORMAT
 from simperf.outputs import DATA, PAGE, check_name, data_frame, drawn, html_table, report_module
 from simperf.run import MOST_EVENTS, run
 from simperf.scenario import Scenario, make_scenario
-from simperf.scenario.own_constants import own_constants
+from simperf.scenario.own_constants import estimated_architecture, own_constants
 from simperf.study.executors import check_engine
 from simperf.study.planning.candidates import (
     CandidateBound,
@@ -333,6 +333,7 @@ def _candidate(request: Request, choice: Configuration, row: Mapping[str, Any]) 
         drawn=None if drawn is None else (drawn[0], drawn[1]),
         calibrated=bool(request.calibration),
         changed=_own_constants(request, choice),
+        estimated=estimated_architecture(request.catalog.machine(choice.instance)),
         histories=request.failures.runs if request.failures else 0,
     )
     interval = spread.time

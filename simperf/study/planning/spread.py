@@ -61,6 +61,7 @@ def candidate_spread(
     drawn: Ends | None = None,
     calibrated: bool = False,
     changed: str = "",
+    estimated: str = "",
     histories: int = 0,
 ) -> CandidateSpread:
     """The intervals of a candidate from its steps and from the histories of its job.
@@ -82,12 +83,14 @@ def candidate_spread(
         Whether a profile's constants stand for the catalogue's.
     changed : str
         What else stands for them, in words (`simperf.scenario.own_constants`); empty if nothing does.
+    estimated : str
+        An architecture of its GPUs of which no kernel was measured; empty if there is none.
     histories : int
         Of failures that were played; 0 where none were asked for.
     """
     changed = "a profile's constants" if calibrated else changed
     step = {TIME: (1.0, "s")}
-    asked = asked_by("train", {"model": model}, gpus=gpus, changed=changed)
+    asked = asked_by("train", {"model": model}, gpus=gpus, changed=changed, estimated=estimated)
     whole = intervals_by(asked, step, difficulty=difficulty_of(asked.question, metrics))
     slower, sources = whole.ends.get(TIME), dict(whole.sources)
     if drawn is not None:
