@@ -16,7 +16,7 @@ from simperf.accuracy.single_steps import STEPS_TITLE
 from simperf.accuracy.summary import percentile_90
 from simperf.accuracy.timed_passes import PASSES_TITLE
 from simperf.accuracy.validation import ValidationRow
-from simperf.analysis.questions import SIZE_CLASSES, size_class
+from simperf.analysis.questions import SIZE_CLASSES, STEP_METRICS, size_class
 
 __all__ = [
     "PASSES",
@@ -218,7 +218,8 @@ def _sorts(question: str, rows: Sequence[ValidationRow]) -> tuple[OverviewLine, 
     groups: dict[str, list[ValidationRow]] = {STEPS: [], PASSES: [], "others, of scenarios": []}
     for row in rows:
         starts = {STEPS: STEPS_TITLE, PASSES: PASSES_TITLE}
-        name = next((name for name, start in starts.items() if row.title.startswith(start)), "others, of scenarios")
+        other = STEPS if row.quantity.removeprefix("metrics.") in STEP_METRICS else "others, of scenarios"
+        name = next((name for name, start in starts.items() if row.title.startswith(start)), other)
         groups[name].append(row)
     told = {name: own for name, own in groups.items() if own}
     return tuple(_errors(own).line(name) for name, own in told.items()) if len(told) > 1 else ()

@@ -60,7 +60,8 @@ def test_figures_that_rest_on_a_choice_are_told_apart():
 
 def test_steps_and_passes_of_one_gpu_have_lines_of_their_own():
     step = replace(RATE, question=ONE_GPU, title="Steps of one GPU: a", simple=150.0)
-    rows = [step, replace(TIME, question=ONE_GPU, title="Passes on one GPU: b"), replace(RATE, question=ONE_GPU)]
+    rows = [step, replace(TIME, question=ONE_GPU, title="Passes on one GPU: b")]
+    rows.append(replace(RATE, question=ONE_GPU, quantity="metrics.bandwidth"))
     (one,) = summarize_questions(rows)
     steps, passes, others, same, simple = one.parts
     assert (steps.name, passes.name, others.points) == ("training steps", "passes from an idle device", 1)
@@ -69,6 +70,8 @@ def test_steps_and_passes_of_one_gpu_have_lines_of_their_own():
     lines = [line.split(" | ")[0] for line in expectations_markdown([one]).splitlines()[2:5]]
     assert lines == [f"| **{ONE_GPU}**", "| &ensp;training steps", "| &ensp;passes from an idle device"]
     assert summarize_questions([step])[0].parts[0].name == "where a baseline is defined"
+    quoted = replace(RATE, question=ONE_GPU, quantity="metrics.samples per second")
+    assert summarize_questions([*rows, quoted])[0].parts[0].points == 2
 
 
 def test_numbers_of_figures_of_scaling_are_distinguished():
