@@ -52,6 +52,7 @@ from simperf.results import Result
 from simperf.run import Attempt, run, run_variants
 from simperf.scenario import Scenario, load_scenario, shipped_scenarios
 from simperf.scenario.load import change_scenario
+from simperf.scenario.own_constants import estimated_architecture
 from simperf.workload.op import MATRIX_FAMILIES
 
 __all__ = ["ERRORS", "errors_text"]
@@ -89,10 +90,10 @@ def plan_errors(folder: str | os.PathLike[str]) -> Errors:
 def one_gpu_errors(folder: str | os.PathLike[str]) -> Errors:
     """Errors of training steps of one GPU, and of passes of a model."""
     steps, passes = ONE_GPU_GROUPS
-    for step in measured_steps():
-        scenario = step.scenario
-        if constants_behind(scenario.case, scenario):
-            continue
+    for step in measured_steps(quoted=True):
+        scenario, machine = step.scenario, step.scenario.machine
+        if constants_behind(scenario.case, scenario) or (machine is not None and estimated_architecture(machine)):
+            continue  # runs like the latter have no interval
         predicted = run(scenario, record=False).metrics["samples per second"].value
         error = math.log(predicted / step.measured)
         yield LeftOutError(steps, scenario.case, _publisher(scenario.source), step.part.name, 0.0, error)

@@ -41,9 +41,12 @@ def question_of(scenario: Scenario, scaling: ScalingBaselines | None) -> str:
     >>> from simperf.scenario import load_scenario
     >>> question_of(load_scenario("measured/optcast-ring"), None)
     'Collectives by size'
+    >>> question_of(load_scenario("measured/timm-rtx3090"), None)
+    'One GPU, from its data sheet'
     """
     runs = runs_of(scenario.program.name, scenario.parameters)
-    if scaling is not None or runs == "training":
+    alone = scenario.machine is not None and len(scenario.machine.gpus) == 1
+    if scaling is not None or (runs == "training" and not alone):
         return SCALING
     return {"kernels": KERNELS, "exchange": COLLECTIVES}.get(runs, ONE_GPU)
 

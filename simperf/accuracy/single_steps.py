@@ -26,6 +26,8 @@ STEPS_TITLE = "Steps of one GPU: "
 def single_step_table(steps: Iterable[MeasuredStep] | None = None) -> list[ValidationRow]:
     """Each measured model, precision and batch on each GPU, without the speed of one GPU that scenarios are given.
 
+    Steps that a scenario of one GPU quotes have a row of their own among what scenarios quote, and none here.
+
     Parameters
     ----------
     steps : iterable of MeasuredStep, optional

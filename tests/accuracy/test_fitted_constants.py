@@ -99,6 +99,32 @@ def test_every_choice_of_how_intervals_are_made_is_listed():
     assert chosen == {one.file for one in CONSTANTS if one.file.startswith(packages)}
 
 
+#: modules of kernels' times, and their names that are no choices: what libraries, guides and layouts of memory have,
+#: and what follows from other names
+KERNELS = {
+    "products": {"_TILES", "_SPLITS", "_STEP", "_SHORTEST", "_HEIGHT", "_WIDTH", "_SPLIT", "_MEAN"},
+    "tiles": {"TILES", "SINGLE", "_SPLITS"},
+    "attention_formulas": {"ROWS", "COLUMNS", "SPECIAL", "_GRAIN", "RUN", "_GROUP"},
+    "attention": {"CACHED", "BACKWARD", "LEAST_QUERIES", "_NEEDED", "_PRODUCTS", "_PRODUCTS_BACK", "_KERNELS_BACK"},
+    "formulas": set(),
+    "experts": {"_SIDES", "_LEAST", "_MOST", "_HEIGHT", "_WIDTH", "BLOCK_UNITS", "_STEP", "_SIZE"},
+    "longsums": {"_STEP", "_LANES"},
+    "convolutions": {"WINOGRAD"},
+    "roofline": {"THREADS_PER_SM", "_VECTOR", "BLOCK_SCALED", "_BLOCK_RATES", "SCALING_KINDS"},
+}
+
+
+@pytest.mark.parametrize("module", KERNELS)
+def test_every_constant_of_kernels_that_no_guide_has_is_listed(module):
+    tree = ast.parse(files("simperf").joinpath(f"cost/{module}.py").read_text("utf-8"))
+    assigned = [one for line in tree.body if isinstance(line, ast.Assign | ast.AnnAssign) for one in ast.walk(line)]
+    names = {one.id for one in assigned if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+    names = {name for name in names if name.isupper()}
+    assert KERNELS[module] <= names
+    listed = {one.file.partition(":")[2] for one in CONSTANTS if one.file.startswith(f"simperf.cost.{module}:")}
+    assert listed == names - KERNELS[module]
+
+
 #: options of measured scenarios that were looked up with figures in view, and values that say nothing
 LOOKED_UP = {
     "program.batches": (None,),

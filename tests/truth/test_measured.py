@@ -11,10 +11,8 @@ from simperf.units import parse
 #: cases of training that no scenario stands for; docs/explanation/training.md says why
 LEFT_OUT = {
     "alcf-resnet50-tcp-vs-ofi",
-    "mxnet-train-bs-k80",
     "mxnet-train-bs-m60",
     "mxnet-infer-bs-v100-fp32",
-    "timm-rtx3090-train-amp-nchw",
     "neusight-e2e-a100-pcie-40gb",
     "neusight-e2e-a100-pcie-80gb",
     "neusight-e2e-l4",

@@ -1,6 +1,7 @@
 """Measured training steps, and what their kernels take on a GPU that nobody measured.
 
-The shipped scenarios of measured training say what one GPU does alone. Here that is taken away, to be predicted.
+The shipped scenarios of measured training of several GPUs say what one does alone. Here that is taken away, to be
+predicted. Scenarios of one GPU quote its speed as what was measured.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from simperf.files import read_toml
 from simperf.hardware import GpuPart
 from simperf.run import run
 from simperf.scenario import Scenario, load_scenario, shipped_scenarios
+from simperf.units import parse
 from simperf.workload.layer_kernels import LayerKernels
 from simperf.workload.mixed import training_precision
 from simperf.workload.op import Op
@@ -30,6 +32,8 @@ __all__ = ["DRAWS", "MeasuredStep", "measured_steps"]
 
 #: draws of a step's kernels: as many lie evenly (`simperf.cost.unseen`)
 DRAWS = 20
+#: figure of a scenario of one GPU that is such a step
+_MEASURED = "metrics.samples per second"
 
 
 @dataclass(frozen=True)
@@ -139,7 +143,7 @@ def _nameless(op: Op) -> Op:
     return replace(op, name="", inputs=(), outputs=())
 
 
-def measured_steps(patterns: Sequence[str] = (), *, stack: bool = True) -> Iterator[MeasuredStep]:
+def measured_steps(patterns: Sequence[str] = (), *, stack: bool = True, quoted: bool = False) -> Iterator[MeasuredStep]:
     """Each model, precision and batch on each GPU once for each number that was measured.
 
     Parameters
@@ -148,6 +152,9 @@ def measured_steps(patterns: Sequence[str] = (), *, stack: bool = True) -> Itera
         Beginnings of scenarios' names, such as ``lambda-h100``; without any, all.
     stack : bool
         With the scenario's stack; else as if the program behind the number were unknown.
+    quoted : bool
+        With steps that scenarios of one GPU quote as what was measured. The profile of GPUs that nobody measured is
+        not made of these.
     """
     seen = set()
     for name, path in shipped_scenarios().items():
@@ -156,9 +163,12 @@ def measured_steps(patterns: Sequence[str] = (), *, stack: bool = True) -> Itera
             continue
         data = read_toml(path, bounded=False).data
         program = data["program"]
-        if program.get("use") != "train" or not program.get("model") or "alone" not in program:
+        if program.get("use") != "train" or not program.get("model"):
             continue
         for variant in [{}, *data.get("compare", [])]:
+            figure = (variant or data).get("measured", {}).get(_MEASURED, "") if quoted else ""
+            if "alone" not in program and not (isinstance(figure, str) and figure):
+                continue
             changed = {key: value for key, value in variant.get("set", {}).items() if key.startswith("program.")}
             if not changed.get("program.model", "there"):
                 continue
@@ -175,7 +185,9 @@ def measured_steps(patterns: Sequence[str] = (), *, stack: bool = True) -> Itera
                 own = {"batch_per_gpu": batch, "accumulate": turns, "alone_accumulate": 0}
                 texts += [f"program.{key}={value}" for key, value in own.items()]
                 told = load_scenario(path, texts)
-            measured = float(told.parameters["alone"])
+            if "alone" not in program and (told.machine is None or len(told.machine.gpus) != 1):
+                continue
+            measured = float(told.parameters["alone"]) or parse(figure, "1/s")
             part = told.machine.nodes[told.machine.gpus[0]].part if told.machine is not None else None
             assert isinstance(part, GpuPart)
             about = (

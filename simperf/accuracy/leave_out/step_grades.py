@@ -114,7 +114,7 @@ def graded(
     cases = read_cases(folder)
     parts = {"": kernel_parts(cases)}
     found = []
-    for step in measured_steps(patterns, stack=by != "source" and not stack_unknown):
+    for step in measured_steps(patterns, stack=by != "source" and not stack_unknown, quoted=True):
         cost = step.scenario.cost
         if by == "gpu":
             name = step.part.architecture

@@ -68,3 +68,13 @@ def test_nothing_is_measured_twice():
     steps = list(measured_steps(["lambda-h100-resnet50", "lambda-h100-resnet50", "dle-pytorch-v100"]))
     names = [step.name for step in steps]
     assert len(set(names)) == len(names) == 3
+
+
+def test_steps_that_scenarios_of_one_gpu_quote_are_there_where_they_are_asked_for():
+    assert list(measured_steps(["timm-rtx3090", "mxnet-k80"])) == []
+    steps = list(measured_steps(["timm-rtx3090", "mxnet-k80"], quoted=True))
+    assert len(steps) == 20
+    assert {(step.part.name, step.measured) for step in steps} >= {("rtx-3090", 826.06), ("k80", 49.48)}
+    assert not any(step.scenario.parameters["alone"] for step in steps)
+    both = list(measured_steps(["dle-pytorch-v100"], quoted=True))
+    assert [step.name for step in both] == [step.name for step in measured_steps(["dle-pytorch-v100"])]
