@@ -1,9 +1,9 @@
-"""Circular imports, long signatures and class names of two meanings: ``python -m tests.architecture``; exit code 1.
+"""Rules of the source code: ``python -m tests.architecture`` names each breach and exits with code 1.
 
 An import counts wherever it stands: at the top of a file, inside a function, under ``TYPE_CHECKING``. That imports
 point one way between packages is held by import-linter (pyproject.toml). A function or method takes at most `MOST`
 parameters: one that needs more wants a type. Declarations of the command line, and what `dataclass` writes, are free.
-A class at the top of a file has a name that no other has.
+A class at the top of a file has a name that no other has. A test reads private names of its own package at most.
 """
 
 from __future__ import annotations
@@ -100,19 +100,49 @@ def shared_names(package: Path) -> list[str]:
     return [f"class {name} has {len(at)} meanings: {', '.join(at)}" for name, at in places.items() if len(at) > 1]
 
 
+def private_reads(package: Path, tests: Path) -> list[str]:
+    """Private names of another package that a test imports, or reads from a module, in words.
+
+    The package of ``tests/study/test_plan.py`` is ``simperf.study``. Tests beside these folders have all of them.
+    """
+    known = modules(package)
+    found = []
+    for path in sorted(tests.rglob("*.py")):
+        own = path.relative_to(tests).parts[0]
+        allowed = f"{package.name}.{own}"
+        read: list[tuple[int, str, str]] = []
+        bound: dict[str, str] = {}
+        for node in ast.walk(ast.parse(path.read_text("utf-8"), str(path))):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                for alias in node.names:
+                    bound[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+                    read.append((node.lineno, node.module, alias.name))
+            elif isinstance(node, ast.Import):
+                bound |= {alias.asname: alias.name for alias in node.names if alias.asname}
+            elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                read.append((node.lineno, node.value.id, node.attr))
+        for line, source, name in read:
+            module = bound.get(source, source)
+            private = name.startswith("_") and not name.startswith("__")
+            if private and module in known and not own.endswith(".py") and not f"{module}.".startswith(f"{allowed}."):
+                found.append(f"{path.relative_to(tests.parent)}:{line} reads {name} of {module}")
+    return found
+
+
 def main(arguments: list[str]) -> int:
     """Name the circles, the long signatures and the shared names of a package: the folder given, or simperf."""
     package = Path(arguments[0]) if arguments else ROOT / "simperf"
     found, long, shared = circles(package), long_signatures(package), shared_names(package)
+    private = private_reads(package, ROOT / "tests")
     for group in found:
         print("circular imports:", *group, sep="\n  ")
-    for line in (*long, *shared):
+    for line in (*long, *shared, *private):
         print(line)
     print(
         f"{len(found)} groups of circular imports, {len(long)} functions of more than {MOST} parameters, "
-        f"{len(shared)} shared names of classes"
+        f"{len(shared)} shared names of classes, {len(private)} reads of private names"
     )
-    return 1 if found or long or shared else 0
+    return 1 if found or long or shared or private else 0
 
 
 if __name__ == "__main__":

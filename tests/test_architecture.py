@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.architecture import MOST, ROOT, circles, long_signatures, main, shared_names
+from tests.architecture import MOST, ROOT, circles, long_signatures, main, private_reads, shared_names
 
 
 def package(tmp_path, **files):
@@ -57,7 +57,8 @@ def test_imports_one_way_are_none(tmp_path, capsys):
     assert main([str(folder)]) == 0
     assert (
         capsys.readouterr().out
-        == "0 groups of circular imports, 0 functions of more than 10 parameters, 0 shared names of classes\n"
+        == "0 groups of circular imports, 0 functions of more than 10 parameters, 0 shared names of classes, "
+        "0 reads of private names\n"
     )
 
 
@@ -101,3 +102,24 @@ def test_a_name_of_two_classes_is_found(tmp_path, capsys):
 
 def test_each_class_of_the_package_has_a_name_of_its_own():
     assert shared_names(ROOT / "simperf") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("from shop.stock import _count", ":1 reads _count of shop.stock"),
+        ("from shop import stock\n\n\ndef test():\n    stock._count()", ":5 reads _count of shop.stock"),
+        ("import shop.stock as s\n\nx = s._count", ":3 reads _count of shop.stock"),
+        ("from shop.till import _total\nfrom shop.stock import count", None),
+    ],
+)
+def test_a_private_name_of_another_package_is_found(tmp_path, text, told):
+    folder = package(tmp_path, till="", stock="")
+    tests = tmp_path / "tests"
+    (tests / "till").mkdir(parents=True)
+    (tests / "till" / "test_till.py").write_text(text)
+    assert private_reads(folder, tests) == ([] if told is None else [f"tests/till/test_till.py{told}"])
+
+
+def test_no_test_reads_private_names_of_another_package():
+    assert private_reads(ROOT / "simperf", ROOT / "tests") == []

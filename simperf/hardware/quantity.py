@@ -18,6 +18,7 @@ from simperf.errors import nearest
 from simperf.units import format_quantity, parse
 
 __all__ = [
+    "ATTENTION_LIBRARIES",
     "PRODUCT_CONSTANTS",
     "REQUIRED",
     "AttentionConstants",
@@ -174,7 +175,7 @@ class KernelFamily:
 
 
 #: libraries of attention kernels (`simperf.workload.layer_kernels.ATTENTION_LIBRARIES`; a run need not load these)
-_LIBRARIES = ("flash-attention", "flash-attention-2", "flash-attention-triton", "cudnn", "tensorrt-llm")
+ATTENTION_LIBRARIES = ("flash-attention", "flash-attention-2", "flash-attention-triton", "cudnn", "tensorrt-llm")
 #: constants of attention kernels (`simperf.cost.attention`), each a number without a dimension and at most so large
 _ATTENTION = {
     "matrix": 1.0,
@@ -227,9 +228,9 @@ class LibraryConstants:
             return table
         found: dict[str, float] = {}
         for library, constants in table.items():
-            if library not in _LIBRARIES:
-                known = ", ".join(_LIBRARIES)
-                hint = nearest(str(library), _LIBRARIES)
+            if library not in ATTENTION_LIBRARIES:
+                known = ", ".join(ATTENTION_LIBRARIES)
+                hint = nearest(str(library), ATTENTION_LIBRARIES)
                 raise ValueError(f"no library {library!r} of attention kernels{hint}; there are {known}")
             if not isinstance(constants, Mapping):
                 raise ValueError(f"{library}: a table of one library's constants is expected: [attention.{library}]")

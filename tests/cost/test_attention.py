@@ -240,7 +240,7 @@ def test_constants_that_lack_one_are_refused_by_name():
     part = replace(Catalog.load().gpu("h100-sxm5-80gb"), attention={"flash-attention.matrix": 0.9})
     with pytest.raises(InputError, match="exponential"):
         Roofline(part).cost(attention(1, 16, queries=64, head_dim=64, dtype="bf16"))
-    assert ATTENTION_LIBRARIES == quantity._LIBRARIES
+    assert ATTENTION_LIBRARIES == quantity.ATTENTION_LIBRARIES
     named = ("auto", *ATTENTION_LIBRARIES, *ATTENTION_CHOOSERS)
     assert named == get_args(get_type_hints(LayerKernels)["attention_library"])
 

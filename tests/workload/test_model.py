@@ -116,7 +116,7 @@ def test_backward_is_twice_forward(name):
 @pytest.mark.parametrize("name", zoo.names())
 def test_every_model_is_small_quick_and_whole(name):
     model = zoo.load(name)
-    path = zoo._files()[name]
+    path = zoo.model_files()[name]
     assert path.stat().st_size < 400 * 1024
     assert sorted(order.parameter for order in model.gradients) == list(range(len(model.parameters)))
     told = ("gnmt", "tacotron2", "waveglow")
@@ -125,7 +125,7 @@ def test_every_model_is_small_quick_and_whole(name):
 
 
 def test_all_together_are_small():
-    assert sum(path.stat().st_size for path in zoo._files().values()) < 1.5 * 2**20
+    assert sum(path.stat().st_size for path in zoo.model_files().values()) < 1.5 * 2**20
 
 
 @pytest.mark.parametrize("precision", TRAINING_PRECISIONS)

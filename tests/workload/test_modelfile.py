@@ -85,4 +85,4 @@ def test_names_are_checked_before_the_work(tmp_path):
 
 @pytest.mark.parametrize("name", zoo.names())
 def test_models_that_come_with_simperf_stand_the_checks_of_files(name):
-    assert document(read_model(zoo._files()[name])) == document(zoo.load(name))
+    assert document(read_model(zoo.model_files()[name])) == document(zoo.load(name))

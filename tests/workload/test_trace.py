@@ -163,9 +163,9 @@ def test_the_zoo_is_what_its_source_gives(name, tmp_path):
     assert fresh.ops == shipped.ops
     assert fresh.gradients == shipped.gradients
     (written,) = make([name], tmp_path)
-    assert written.name == zoo._files()[name].name
+    assert written.name == zoo.model_files()[name].name
     if shipped.traced["torch"] == fresh.traced["torch"]:
-        assert written.read_bytes() == zoo._files()[name].read_bytes()
+        assert written.read_bytes() == zoo.model_files()[name].read_bytes()
 
 
 def test_every_model_of_the_zoo_has_a_source():

@@ -16,12 +16,13 @@ from simperf.workload.modelfile import built_from, read_model
 if TYPE_CHECKING:
     from simperf.workload.transformers import Transformer
 
-__all__ = ["load", "names"]
+__all__ = ["load", "model_files", "names"]
 
 _SUFFIXES = (".json", ".json.gz")
 
 
-def _files() -> dict[str, Path]:
+def model_files() -> dict[str, Path]:
+    """Files of the traced models that come with simperf, by name."""
     folder = Path(__file__).parent
     found = {
         path.name.removesuffix(suffix): path
@@ -34,7 +35,7 @@ def _files() -> dict[str, Path]:
 
 def names() -> tuple[str, ...]:
     """Names of the traced models, in order."""
-    return tuple(_files())
+    return tuple(model_files())
 
 
 def load(name: str | Transformer, kernels: LayerKernels | None = None) -> TracedModel:
@@ -56,7 +57,7 @@ def load(name: str | Transformer, kernels: LayerKernels | None = None) -> Traced
     >>> load("lenet").parameter_count
     129068
     """
-    if isinstance(name, str) and not name.endswith((*_SUFFIXES, ".toml")) and name not in _files():
+    if isinstance(name, str) and not name.endswith((*_SUFFIXES, ".toml")) and name not in model_files():
         from simperf.workload.transformers.shipped import shipped_transformers
 
         name = shipped_transformers().get(name, name)
@@ -113,7 +114,7 @@ def _by_dimensions(model: Transformer, kernels: LayerKernels) -> TracedModel:
 @cache
 def _shipped(name: str) -> TracedModel:
     """A model that comes with simperf; a test reads them all with the checks that others' files get."""
-    files = _files()
+    files = model_files()
     if name not in files:
         from simperf.workload.transformers.shipped import shipped_transformers
 
