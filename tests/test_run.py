@@ -114,7 +114,8 @@ def test_resources_operations_and_sources_come_along():
 def test_a_price_comes_with_its_date_and_source():
     priced = {"machine": {"name": "p3-8xlarge"}, "program": {"use": "train", "steps": 1}}
     assert run(make_scenario(priced)).sources["machine price"] == (
-        "p3-8xlarge: 12.24 USD/h (AWS EC2 on-demand price list, Linux, us-east-1, 2024-04)"
+        "p3-8xlarge: 12.24 USD/h (instances.vantage.sh as of 2026-01-21 (tsaol/aws-gpu at 77fcd9f), Linux, us-east-1, "
+        "2026-01-21)"
     )
     free = {"machine": {"name": "p3-8xlarge"}, "program": {"use": "all-reduce"}}
     assert "machine price" not in run(make_scenario(free)).sources, "nothing was said of cost"

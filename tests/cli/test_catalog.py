@@ -101,7 +101,7 @@ def test_each_kind_of_price_has_its_own_date():
     text = " ".join(run("catalog", "show", "p5-48xlarge").split())
     assert "cloud: AWS" in text
     assert "price: 55.04 USD/h on demand (us-east-1, 2026-11-09" in text
-    assert "price: 39.33 USD/h capacity block (us-east-1, 2024-12" in text
+    assert "price: 41.528 USD/h capacity block (us-east-1, 2026-09-19" in text
 
 
 @pytest.mark.parametrize("kind", ["server", "cluster", "gpu"])

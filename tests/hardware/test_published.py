@@ -9,6 +9,7 @@ import re
 import pytest
 
 from simperf.hardware import Catalog, GpuPart, NicPart
+from simperf.units import parse
 
 CATALOG = Catalog.load()
 YEAR = re.compile(r"20[12]\d")
@@ -75,23 +76,28 @@ CLUSTERS = {
     **dict.fromkeys(("p4de-x16", "p5en-x16", "p6-b200-x16", "p6-b300-x16", "a3-high-x16", "a3-mega-x16"), (128, 1.0)),
     **dict.fromkeys(("a3-ultra-x16", "a4-x16", "nd-a100-v4-x16", "nd-h100-v5-x16", "nd-h200-v5-x16"), (128, 1.0)),
 }
-#: instance: price [USD/h], and the month of its source
+#: instance: price on demand and of a capacity block [USD/h], None where there is none, and the month of the first
 PRICES = {
-    "p4d-24xlarge": (21.957642, "2026-11"),
-    "p4de-24xlarge": (27.44705, "2026-11"),
-    "p5-48xlarge": (55.04, "2026-11"),
-    "p5e-48xlarge": (None, "2024-12"),
-    "p5en-48xlarge": (63.296, "2026-01"),
-    "p6-b200-48xlarge": (113.9328, "2026-01"),
-    "p6-b300-48xlarge": (142.416, "2026-01"),
-    "g6e-48xlarge": (30.13118, "2026-01"),
-    "g7e-48xlarge": (33.14432, "2026-01"),
-    "a3-highgpu-8g": (88.49, "2025-03"),
-    "a3-megagpu-8g": (92.94, "2025-03"),
-    "a3-ultragpu-8g": (8 * 10.4365, "2026-10"),
-    "nd96asr-v4": (8 * 3.3996, "2026-11"),
-    "nd96isr-h100-v5": (8 * 12.29, "2026-11"),
+    "p4d-24xlarge": (21.957642, 8 * 1.475, "2026-11"),
+    "p4de-24xlarge": (27.44705, 8 * 2.214, "2026-11"),
+    "p5-48xlarge": (55.04, 8 * 5.191, "2026-11"),
+    "p5e-48xlarge": (None, 8 * 5.97, "2026-09"),
+    "p5en-48xlarge": (63.296, 8 * 6.865, "2026-09"),
+    "p6-b200-48xlarge": (113.9328, 8 * 12.355, "2026-09"),
+    "p6-b300-48xlarge": (142.416, 8 * 14.04, "2026-09"),
+    "g6e-48xlarge": (30.13118, None, "2026-01"),
+    "g7e-48xlarge": (33.14432, None, "2026-09"),
+    "a3-highgpu-8g": (88.490000119, None, "2026-09"),
+    "a3-megagpu-8g": (93.400712807, None, "2026-09"),
+    "a3-ultragpu-8g": (84.806908493, None, "2026-09"),
+    "nd96asr-v4": (8 * 3.3996, None, "2026-11"),
+    "nd96amsr-a100-v4": (32.77, None, "2026-09"),
+    "nd96isr-h100-v5": (8 * 12.29, None, "2026-11"),
+    "nd96isr-h200-v5": (8 * 10.6, None, "2026-09"),
+    "nd96isr-mi300x-v5": (8 * 6.0, None, "2026-09"),
 }
+#: instances that no list has a price on demand of, so that no plan names a cost
+WITHOUT_PRICE = ("p5e-48xlarge", "a4-highgpu-8g")
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
@@ -187,10 +193,18 @@ def test_pods_of_llama_3_do_not_block_inside_and_share_a_seventh_between_them():
 
 @pytest.mark.parametrize("name", PRICES)
 def test_prices_are_those_of_their_sources(name):
-    price, month = PRICES[name]
+    price, block, month = PRICES[name]
     quoted = CATALOG.file("server", name).data["price"]
     assert quoted["date"].startswith(month)
-    assert CATALOG.machine(name).price == (None if price is None else pytest.approx(price))
+    assert CATALOG.machine(name).price == (None if price is None else pytest.approx(price, rel=1e-6))
+    own = quoted.get("capacity_block")
+    assert (own and parse(own, "USD/h")) == (None if block is None else pytest.approx(block, rel=1e-6))
+
+
+def test_what_no_list_prices_has_no_price_and_every_other_instance_of_today_has_one():
+    rented = {name for name in SERVERS if CATALOG.file("server", name).data.get("cloud")}
+    assert {name for name in rented if CATALOG.machine(name).price is None} == set(WITHOUT_PRICE)
+    assert rented == set(PRICES) | set(WITHOUT_PRICE)
 
 
 def test_every_price_has_a_date_and_a_source():
@@ -202,6 +216,7 @@ def test_every_price_has_a_date_and_a_source():
             priced += 1
             assert data["cloud"], name
             assert YEAR.match(quoted["date"]), name
+            assert YEAR.match(quoted.get("capacity_block_date", quoted["date"])), name
             assert len(quoted["source"]) > 10, name
             assert quoted["region"], name
     assert priced >= len(PRICES)
@@ -215,3 +230,53 @@ def test_sources_of_hardware_of_today_are_dated(kind):
         if kind == "cluster" and sources is None:
             continue  # a cluster of a cloud's instances: the server's file has the source
         assert YEAR.search(sources["default"]), name
+
+
+#: rates of a part, by kind; a key of a table stands for all of its entries
+RATES = {
+    "gpu": ("peak", "memory_bandwidth"),
+    "cpu": ("peak", "memory_bandwidth"),
+    "link": ("rate",),
+    "nic": ("bandwidth",),
+    "memory": ("bandwidth",),
+    "storage": ("read_bandwidth", "write_bandwidth"),
+}
+#: how a text begins that names no document: a number that was computed, or is nobody's
+_OWN = ("computed: ", "assumed: ", "estimate", "as fp16")
+
+
+@pytest.mark.parametrize("kind", RATES)
+def test_every_peak_and_bandwidth_has_a_source(kind):
+    seen = 0
+    for name in CATALOG.names(kind):
+        part = CATALOG.part(kind, name)
+        for key in part.numbers():
+            if key.partition(".")[0] in RATES[kind]:
+                seen += 1
+                assert len(part.source(key)) >= 7, (name, key)
+    assert seen >= len(CATALOG.names(kind))
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_every_rate_of_a_gpu_of_today_has_a_dated_source_or_says_that_it_has_none(name):
+    gpu = CATALOG.gpu(name)
+    keys = [key for key in gpu.numbers() if key.partition(".")[0] in RATES["gpu"]]
+    for key in [*keys, "memory_capacity", "power", "nvlinks"]:
+        text = gpu.source(key)
+        assert YEAR.search(text) or text.startswith(_OWN), (key, text)
+    assumed = {key for key in keys if gpu.source(key).startswith("assumed: ")}
+    assert assumed <= {"peak.fp64", "peak.fp64-tensor"}  # no rate of training rests on an assumption
+
+
+def test_rates_of_a_part_agree_with_each_other():
+    """What one source prints for a board, a rack or a link is what another prints for its parts."""
+    for name, board in (("b200-sxm-180gb", 14.4e12), ("b300-sxm-270gb", 14.4e12), ("h200-sxm-141gb", 7.2e12)):
+        gpu = CATALOG.gpu(name)
+        assert 8 * 2 * gpu.nvlinks * CATALOG.link(FABRIC[gpu.architecture]).raw == pytest.approx(board)
+    for name, memory in (("gb200", 13.4e12), ("gb300", 20e12)):
+        gpu = CATALOG.gpu(name)
+        assert 72 * gpu.memory_capacity == pytest.approx(memory, rel=0.005)
+        assert 72 * gpu.memory_bandwidth == pytest.approx(576e12)
+        assert 72 * 2 * gpu.nvlinks * CATALOG.link("nvlink5").raw == pytest.approx(130e12, rel=0.005)
+    chip_to_chip = CATALOG.link("nvlink-c2c")
+    assert 2 * chip_to_chip.raw == pytest.approx(900e9 / 2)  # 900 GB/s of a Grace, for its two GPUs

@@ -99,6 +99,6 @@ def test_a_price_of_ones_own_makes_it_a_plan_by_cost():
     assert own.objective == "cost"
     assert own.prices.told("dgx-1v") == "20.000 USD/h"
     blocks = request(["p5e-48xlarge"], prices={"kind": "capacity_block"})
-    assert blocks.prices.of("p5e-48xlarge") == pytest.approx(43.26)
-    assert "2024-12" in blocks.prices.sources["p5e-48xlarge"]
+    assert blocks.prices.of("p5e-48xlarge") == pytest.approx(47.76)
+    assert "2026-09-19" in blocks.prices.sources["p5e-48xlarge"]
     assert "p5e-48xlarge" not in request(["p5e-48xlarge"]).prices

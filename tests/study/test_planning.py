@@ -137,7 +137,7 @@ own = { dgx-1v = "20 USD/h" }
     assert prices.sources["p3-2xlarge"] == "a quote, 2026-01"
     assert prices.of("dgx-1v") == 20
     assert prices.of("p3-8xlarge") == pytest.approx(12.24)
-    assert "2024-04" in prices.sources["p3-8xlarge"]
+    assert "2026-01-21" in prices.sources["p3-8xlarge"]
 
 
 def test_all_that_is_wrong_comes_at_once_with_its_lines(tmp_path):
@@ -218,7 +218,7 @@ def test_the_command(simperf_plan):
     code, out, err = simperf_plan()
     assert code == 0, err
     assert "1*" in out
-    assert "AWS EC2 on-demand" in out
+    assert "instances.vantage.sh as of 2026-01-21" in " ".join(out.split())
     code, out, _ = simperf_plan("--format", "json")
     document = json.loads(out)
     assert document["ranked"][0]["number"] == 1
