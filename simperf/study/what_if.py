@@ -15,7 +15,7 @@ from simperf.results import Result
 from simperf.run import run
 from simperf.scenario import Scenario, load_scenario
 from simperf.scenario.load import change_scenario
-from simperf.study.what_if_changes import WhatIfChange, read_changes, what_if_scenario
+from simperf.study.what_if_changes import OPTION, WhatIfChange, read_changes, what_if_scenario
 from simperf.units import format_quantity
 
 __all__ = ["WhatIf", "WhatIfRun", "path_activities", "what_if"]
@@ -227,10 +227,11 @@ def _played(play: Callable[[Scenario], Result], scenario: Scenario, changes: Seq
 
 
 def _told(error: InputError, names: str) -> InputError:
-    """The problems of a run, with the changes that it was made with."""
+    """The problems of a run, with the changes that it was made with; what is in no line of a file is of the option."""
     from dataclasses import replace
 
-    return InputError([replace(one, message=f"{one.message} (with {names})") for one in error.problems])
+    told = [replace(one, message=f"{one.message} (with {names})") for one in error.problems]
+    return InputError([one if one.file and one.line else replace(one, file=OPTION, line=0) for one in told])
 
 
 def _name(changes: Sequence[WhatIfChange]) -> str:

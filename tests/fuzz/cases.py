@@ -5,9 +5,13 @@ import os
 import random
 from dataclasses import dataclass, field
 
+import tomli_w
+
 from tests.fuzz import mutations, options
+from tests.fuzz.jobs import job_files
 from tests.fuzz.kept import CACHE, kept
 from tests.fuzz.layouts import layout_case
+from tests.fuzz.searches import JOB, SEARCH, search_case, what_if_case
 from tests.fuzz.sources import results, sources
 
 __all__ = ["Case", "make_case"]
@@ -30,7 +34,9 @@ SHARES = {
     "cache": 3,
     "options": 24,
     "layout": 16,
-    "job": 8,
+    "job": 12,
+    "search": 8,
+    "what-if": 6,
 }
 #: command lines for a scenario of a divided model
 LAYOUT_LINES = (("run", "s.toml"), ("run", "s.toml", "--format", "json"), ("check", "s.toml"))
@@ -95,6 +101,9 @@ def make_case(seed, number, *, only=""):
     if kind == "layout":
         raw, changed = layout_case(rng)
         return Case(rng.choice(LAYOUT_LINES), {"s.toml": raw}, f"{kind}: {changed}")
+    if kind == "what-if" or (kind == "search" and rng.random() < 0.6):
+        words, raw, changed = (what_if_case if kind == "what-if" else search_case)(rng)
+        return Case(words, {"s.toml" if kind == "what-if" else "m.toml": raw}, f"{kind}: {changed}")
     source = rng.choice((kept() if kind in ("journal", "cache") else sources())[kind])
     words = tuple(source.name if word == "{}" else word for word in rng.choice(source.lines))
     files = {name: text.encode() for name, text in source.beside.items()}
@@ -136,8 +145,13 @@ def _changed(rng, source):
         return mutations.scrambled(rng, source.raw), "scrambled"
 
 
+def _toml(tree):
+    return tomli_w.dumps(tree).encode()
+
+
 def _of_options(rng):
     files = {"r.json": results()[0], "s.toml": sources()["run"][0].raw, "plan.toml": sources()["plan"][0].raw}
     files |= {one.name: one.raw for one in (*sources()["log"], *sources()["recording"], *sources()["replay"])}
     files["p.toml"] = sources()["profile"][0].raw
+    files |= {"search.toml": _toml(SEARCH), "m.toml": _toml(SEARCH["model"]), "asked.toml": _toml(JOB)} | job_files()
     return Case(tuple(options.line(rng)), files, "options")

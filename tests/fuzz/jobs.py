@@ -1,10 +1,13 @@
 """Configurations of training frameworks, and a job whose step was recorded."""
 
 import json
+import shlex
+
+import yaml
 
 from tests.fuzz.source import Source
 
-__all__ = ["job_sources"]
+__all__ = ["RECORDED", "job_files", "job_sources"]
 
 MEGATRON = b"""#!/bin/bash
 GPUS=8
@@ -55,6 +58,55 @@ RECORDED = '[machine]\nuse = "dgx-a100"\n[frontend]\nuse = "pytorch"\n'
 RECORDED += '[program]\nuse = "train"\nmodel = "lenet"\nbatch_per_gpu = 32\nsteps = 1\n'
 
 
+#: arguments of Megatron-LM, and overrides of NeMo, as a command line has them
+ARGUMENTS = {
+    **{"num-layers": 4, "hidden-size": 512, "ffn-hidden-size": 1536, "num-attention-heads": 8, "num-query-groups": 2},
+    **{"group-query-attention": True, "seq-length": 256, "max-position-embeddings": 256, "swiglu": True},
+    **{"position-embedding-type": "rope", "normalization": "RMSNorm", "vocab-size": 32000, "bf16": True},
+    **{"tensor-model-parallel-size": 2, "pipeline-model-parallel-size": 2, "context-parallel-size": 1},
+    **{"num-experts": 8, "moe-router-topk": 2, "expert-model-parallel-size": 2, "moe-ffn-hidden-size": 512},
+    **{"micro-batch-size": 1, "global-batch-size": 16, "num-layers-per-virtual-pipeline-stage": 1},
+    **{"sequence-parallel": True, "use-distributed-optimizer": True, "overlap-grad-reduce": True},
+    **{"recompute-granularity": "full", "recompute-method": "uniform", "recompute-num-layers": 1},
+    **{"fp8-format": "hybrid", "fp8-recipe": "delayed", "world-size": 16},
+}
+
+
+class Arguments(Source):
+    """A command line with arguments of Megatron-LM."""
+
+    def tree(self):
+        """Arguments with their values."""
+        return dict(ARGUMENTS)
+
+    def written(self, tree):
+        """The command line; a flag has no value."""
+        words = []
+        for name, value in tree.items():
+            if value is False:
+                continue
+            words += [f"--{name}"] if value is True else [f"--{name}", shlex.quote(str(value))]
+        return f"torchrun --nproc_per_node 8 --nnodes 2 pretrain_gpt.py {' '.join(words)}\n".encode("utf-8", "replace")
+
+
+class Configuration(Source):
+    """A configuration in YAML."""
+
+    def tree(self):
+        """Its tables and lists."""
+        return json.loads(json.dumps(yaml.safe_load(self.raw)))
+
+    def written(self, tree):
+        """The same, one value a line."""
+        return yaml.safe_dump(tree, allow_unicode=True, width=10**6).encode("utf-8", "surrogatepass")
+
+
+def job_files():
+    """One file of each framework by its name, and the scenario of the recorded job."""
+    texts = {"j.sh": MEGATRON, "titan.toml": TORCHTITAN, "ds.json": json.dumps(DEEPSPEED).encode(), "j.yaml": NEMO}
+    return texts | {"job.toml": RECORDED.encode()}
+
+
 def job_sources(traces):
     """Configurations with the command lines that import them; `traces` with those that explain them."""
     model = ("--model", "llama3.2-1b", "--gpus", "8")
@@ -63,9 +115,14 @@ def job_sources(traces):
         Source("job", "j.toml", TORCHTITAN, _lines(), {}),
         Source("job", "j.json", json.dumps(DEEPSPEED).encode(), _lines(*model), {}),
         Source("job", "j.yaml", NEMO, _lines(), {}),
+        Configuration("job", "n.yaml", NEMO, _lines(), {}),
     ]
+    command = Arguments("job", "a.sh", b"", _lines(), {})
+    found += [Arguments("job", "a.sh", command.written(ARGUMENTS), _lines(), {})] * 2
     explained = (("explain", "{}", "s.toml"), ("explain", "{}", "s.toml", "--format", "json"))
-    return found + [Source("job", "step.json", raw, explained, {"s.toml": RECORDED}) for raw in traces]
+    found += [Source("job", "step.json", raw, explained, {"s.toml": RECORDED}) for raw in traces]
+    against = (("explain", "step.json", "{}"), ("explain", "step.json", "{}", "--format", "csv"))
+    return [*found, Source("job", "s.toml", RECORDED.encode(), against, {"step.json": traces[0].decode()})]
 
 
 def _lines(*more):

@@ -9,8 +9,11 @@ from functools import lru_cache
 from pathlib import Path
 from unittest import mock
 
+import tomli_w
+
 from simperf.cli import main
 from simperf.study.journal import canonical
+from tests.fuzz.searches import SEARCH
 from tests.fuzz.source import Source
 from tests.fuzz.sources import sources
 
@@ -20,6 +23,11 @@ __all__ = ["CACHE", "kept"]
 CACHE = "points.sqlite"
 SWEEP = ("sweep", "d2l/async", "--vary", "program.n=10,20,30", "--fast")
 JOURNAL = "o.jsonl.journal"
+#: what an interrupted search of layouts leaves, and the commands that continue it
+SEARCHED = "o.json.journal"
+_SEARCHES = tuple(
+    ("plan", "plan.toml", "--output", "o.json", "--no-cache", *more) for more in ((), ("--format", "csv"))
+)
 
 
 class Journal(Source):
@@ -65,7 +73,10 @@ def kept():
     shown = tuple((*SWEEP, "--format", each) for each in ("table", "json", "csv"))
     planned = (("plan", "plan.toml"), ("plan", "plan.toml", "--format", "json"))
     return {
-        "journal": [Journal("journal", JOURNAL, _journal(swept), (swept, (*swept, "--format", "csv")), {})],
+        "journal": [
+            Journal("journal", JOURNAL, _journal(swept), (swept, (*swept, "--format", "csv")), {}),
+            Journal("journal", SEARCHED, _searched(), _SEARCHES, {"plan.toml": tomli_w.dumps(SEARCH)}),
+        ],
         "cache": [
             Rows("cache", CACHE, _cache(SWEEP, {}), shown, {}),
             Rows("cache", CACHE, _cache(planned[0], {"plan.toml": plan}), planned, {"plan.toml": plan.decode()}),
@@ -82,6 +93,19 @@ def _journal(words):
 
     with mock.patch("simperf.study.table.Table.save", keep), _folder():
         main(list(words))
+    return found[0]
+
+
+def _searched():
+    """What a search of layouts keeps until it is written."""
+    found = []
+
+    def keep(*_):
+        found.append(Path(SEARCHED).read_bytes())
+
+    with mock.patch("simperf.study.layouts.LayoutPlan.save", keep), _folder() as folder:
+        (folder / "plan.toml").write_bytes(tomli_w.dumps(SEARCH).encode())
+        main(list(_SEARCHES[0]))
     return found[0]
 
 

@@ -6,15 +6,24 @@ from functools import cache
 from simperf.cli.app import command
 from simperf.scenario import shipped_scenarios
 from tests.fuzz import mutations
+from tests.fuzz.searches import asked
 
 #: by command, lines that work and take little time; commands that serve, measure, trace or build are left out, but for
 #: their names
 LINES = {
-    ("run",): ("d2l/async", "d2l/sync-160mb", "d2l/links", "training/jitter-stragglers", "training/ps-servers"),
+    ("run",): (
+        *("d2l/async", "d2l/sync-160mb", "d2l/links", "training/jitter-stragglers", "training/ps-servers"),
+        *("asked.toml --what-if network=2x,host1=0.8x", "asked.toml --what-if precision=fp8"),
+    ),
     ("compare",): ("d2l/sync-160mb",),
     ("sweep",): ("d2l/async --vary program.n=10,20", "d2l/links --vary run.seed=1,2"),
     ("limits",): ("d2l/async --set program.n=20",),
-    ("plan",): ("plan.toml",),
+    ("plan",): ("plan.toml", "search.toml", "--layouts m.toml --on dgx-a100 --vary tp=1,2"),
+    ("import",): (
+        *("j.sh", "titan.toml", "j.yaml", "ds.json --model llama3.2-1b --gpus 8", "j.sh --gpus 16 --on dgx-a100"),
+        *("j.sh --variable SLURM_NNODES=2", "ds.json --framework deepspeed --model lenet"),
+    ),
+    ("explain",): ("step.json job.toml", "step.json job.toml --step 3"),
     ("replay",): ("step.json", "step.json --on h100-sxm5-80gb", "step.json --on dgx-h100"),
     ("check",): ("d2l/async", "s.toml"),
     ("show",): ("r.json",),
@@ -47,7 +56,7 @@ LINES = {
     ("lesson", "export"): ("nothing out",),
 }
 #: commands with many options, which are taken more often
-OFTEN = ("run", "compare", "sweep", "limits", "collective", "plan")
+OFTEN = ("run", "compare", "sweep", "limits", "collective", "plan", "import")
 #: options that serve, or that use the machine for long
 LEFT_OUT = {"--live", "--pace", "--shipped"}
 FILES = (
@@ -112,6 +121,8 @@ def _given(rng, option, words):
     metavar, choices = str(option.metavar or ""), getattr(getattr(option, "type", None), "choices", None)
     if name == "--set":
         return [name, _assignment(rng, words)]
+    if name == "--what-if" and rng.random() < 0.8:
+        return [name, asked(rng)]
     if name in ("--vary", "--flip"):
         key = _assignment(rng, words).partition("=")[0]
         return [name, f"{key}={_range(rng)}"]

@@ -11,6 +11,7 @@ import tomli_w
 from simperf.scenario import shipped_scenarios
 from tests.calibrate.nccl_logs import nccl_log
 from tests.fuzz.jobs import job_sources
+from tests.fuzz.searches import search_sources
 from tests.fuzz.source import Source
 from tests.workload.recorded import made
 
@@ -186,6 +187,7 @@ def sources():
     replays = tuple(("replay", "{}", *each) for each in ((), ("--on", "dgx-h100"), ("--on", "l4"), ("--step", "3")))
     found["replay"] = [Source("replay", "step.json", raw, replays, {}) for raw in replayed()]
     found["job"] = job_sources(replayed())
+    found["search"] = search_sources()
     found["result"] = [Source("result", "r.json", raw, _shown(), {}) for raw in results()]
     found["finished"] = [
         Source("finished", "plan.json", finished(), (("@simperf.study.planning.planner.TrainingPlan.load", "{}"),), {})

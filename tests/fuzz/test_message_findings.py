@@ -8,6 +8,7 @@ import tomli_w
 from simperf.cli import main
 from tests.fuzz import sources
 from tests.fuzz.messages import unhelpful
+from tests.fuzz.searches import JOB
 
 PROGRAM = '[program]\nuse = "async-chain"\n'
 VARIANT = '[[compare]]\nname = "a"\nset = { %s = 1 }\n'
@@ -267,3 +268,15 @@ def test_a_comparison_of_too_many_events_names_its_file(here, told):
     said = told("compare", "s.toml")
     assert said.startswith("error: s.toml: ")
     assert "not kept at once" in said
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("machine.count=1", "--what-if: layout: the layout has 16 ranks"),
+        ("precision=fp8", "--what-if: program.product_precision: n1/gpu7 (a100-sxm4-40gb) has no units"),
+    ],
+)
+def test_what_if_questions_that_no_run_answers_are_blamed_on_the_option(here, told, asked, said):
+    (here / "s.toml").write_text(tomli_w.dumps(JOB), "utf-8")
+    assert said in told("run", "s.toml", "--what-if", asked)
