@@ -289,3 +289,46 @@ def test_a_layout_that_cannot_be_played_may_be_faster():
     assert found.failed == ((whole.winner.choice.name, "too many events"),)
     assert found.gap() == pytest.approx(found.winner.step / whole.winner.bound - 1)
     assert "may be faster" in " ".join(layouts_output(found, "table").split())
+
+
+PARTS = {
+    "mine": """kind = "gpu"
+title = "A GPU of one's own"
+architecture = "hopper"
+memory_bandwidth = "6 TB/s"
+memory_capacity = "192 GiB"
+l2 = "64 MiB"
+sms = 144
+[peak]
+fp32 = "80 TFLOP/s"
+bf16 = "1200 TFLOP/s"
+[efficiency]
+gemm = 0.3
+[source]
+default = "a guess"
+""",
+    "box": """kind = "server"
+title = "Two of them"
+[[node]]
+id = "gpu{0,1}"
+gpu = "mine"
+[[node]]
+id = "cpu0"
+cpu = "xeon-8168"
+[[link]]
+a = "gpu{0,1}"
+b = "cpu0"
+part = "pcie5-x16"
+[source]
+default = "a guess"
+""",
+}
+
+
+def test_a_layout_on_a_gpu_with_efficiencies_of_its_own_has_no_interval_as_its_run_has_none(tmp_path):
+    for name, text in PARTS.items():
+        (tmp_path / f"{name}.toml").write_text(text)
+    narrow = {"tp": [1], "pp": [1], "cp": [1], "folder": str(tmp_path)}
+    plan = plan_layouts(asked(on="box", gpus=2, batch=4, **narrow))
+    assert {one.interval for one in plan.ranked} == {None}
+    assert "efficiency of mine" in plan.why_not

@@ -17,6 +17,7 @@ from simperf.json_format import FORMAT
 from simperf.outputs import DATA, check_name, data_frame, html_table
 from simperf.run import MOST_EVENTS
 from simperf.scenario import Scenario, make_scenario
+from simperf.scenario.own_constants import own_constants
 from simperf.study.executors import check_engine
 from simperf.study.layouts.axes import LayoutChoice
 from simperf.study.layouts.nearest import nothing_fits
@@ -240,7 +241,8 @@ def _ranked_layout(
         "batch": request.batch,
         "microbatch": choice.microbatch,
     }
-    ends, _, why_not = intervals_of("train", parameters, numbers, gpus=place.gpus)
+    played = make_scenario(layout_scenario(request, place, choice), folder=request.folder)
+    ends, _, why_not = intervals_of("train", parameters, numbers, gpus=place.gpus, changed=own_constants(played))
     time, work = None, request.steps * step
     if request.tokens:
         time = _with_failures(request, place.servers, choice.precision, work) if request.failures else work
