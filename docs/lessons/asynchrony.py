@@ -7,11 +7,15 @@ import marimo
 app = marimo.App(width="medium", app_title="simperf: asynchronous execution")
 
 with app.setup:
-    import marimo as mo
-
     import simperf
-    from simperf.report.plots import draw
-    from simperf.teach.notebook import Page, controls, language_switch
+    from simperf.teach.notebook import Page, Slider, Switch, language_switch
+
+    settings = {
+        "t1": Slider(range(1, 41), 10),
+        "t2": Slider(range(1, 41), 20),
+        "n": Slider(range(20, 10_001, 20), 200),
+        "wait": Switch(),
+    }
 
 
 @app.function
@@ -22,35 +26,50 @@ def program(m, *, n: int = 10_000, t1: simperf.Seconds = 10e-6, t2: simperf.Seco
     yield simperf.synchronize(m.gpu())  # waits for all of them
 
 
+@app.function
+def play(t1, t2, n, wait):
+    mode = "synchronous" if wait else "eager"
+    return simperf.simulate(program, mode=mode, name=mode, n=n, t1=t1 * 1e-6, t2=t2 * 1e-6)
+
+
+@app.function
+def outcome(**given):
+    return play(**given).time
+
+
 @app.cell
 def _():
-    language = language_switch()
+    language, kept = language_switch(), {}
     language
-    return (language,)
+    return kept, language
 
 
 @app.cell
-def _(language):
-    page = Page("asynchrony", language.value)
+def _(kept, language):
+    page = Page("asynchrony", language.value, kept)
     page.opening(program)
     return (page,)
 
 
 @app.cell
-def _():
-    t1 = mo.ui.slider(1, 40, value=10, label="t1 (µs)", show_value=True)
-    t2 = mo.ui.slider(1, 40, value=20, label="t2 (µs)", show_value=True)
-    n = mo.ui.slider(20, 10_000, step=20, value=200, label="n", show_value=True)
-    wait = mo.ui.switch(label="wait for each / 每次等待")
-    controls(t1, t2, n, wait)
-    return n, t1, t2, wait
+def _(page):
+    prediction, chosen = page.prediction(), page.controls(settings)
+    page.asked(prediction, chosen)
+    return chosen, prediction
 
 
 @app.cell
-def _(n, page, t1, t2, wait):
-    mode = "synchronous" if wait.value else "eager"
-    result = simperf.simulate(program, mode=mode, name=mode, n=n.value, t1=t1.value * 1e-6, t2=t2.value * 1e-6)
-    page.shown(simperf.format_quantity(result.time, "s"), draw, result)
+def _(chosen, page, prediction):
+    page.predicted(prediction, outcome)
+    result = play(**chosen.value)
+    page.shown(result.time, page.named(result).plot)
+    return (result,)
+
+
+@app.cell
+def _(chosen, page, result):
+    result  # there is one
+    page.curve(outcome, chosen.value, along="t1")
     return
 
 

@@ -7,13 +7,17 @@ import marimo
 app = marimo.App(width="medium", app_title="simperf: data parallelism")
 
 with app.setup:
-    import marimo as mo
-
     import simperf
     from simperf.collectives import collective_event, make_plan
     from simperf.execution import launch, record, wait
-    from simperf.report.plots import draw
-    from simperf.teach.notebook import Page, controls, language_switch
+    from simperf.teach.notebook import Menu, Page, Slider, language_switch
+
+    settings = {
+        "machine": Menu({"4 GPUs": "pcie-4gpu", "4 x 4 GPUs, 25 Gbit/s": "pcie-4gpu-x4"}, "4 GPUs"),
+        "how": Menu({"DDP": "ring", "DataParallel": "naive"}, "DDP"),
+        "buckets": Slider([1, 2, 4, 8, 16, 32], 1),
+        "backward": Slider(range(10, 201, 10), 60),
+    }
 
 
 @app.function
@@ -29,43 +33,51 @@ def program(m, *, how: str = "ring", buckets: int = 4, backward: simperf.Seconds
         yield wait(collective_event(m.simulation, plan, m.machine.gpus, 200e6 / buckets))
 
 
+@app.function
+def play(machine, how, buckets, backward):
+    count = buckets if how == "ring" else 1  # DataParallel knows no buckets
+    given = {"machine": machine, "name": f"{'DDP' if how == 'ring' else 'DataParallel'}, buckets: {count}"}
+    return simperf.simulate(program, **given, how=how, buckets=count, backward=backward * 1e-3)
+
+
+@app.function
+def outcome(**given):
+    return play(**given).time
+
+
 @app.cell
 def _():
-    language = language_switch()
+    language, kept = language_switch(), {}
     language
-    return (language,)
+    return kept, language
 
 
 @app.cell
-def _(language):
-    page = Page("data-parallel", language.value)
+def _(kept, language):
+    page = Page("data-parallel", language.value, kept)
     page.opening(program)
     return (page,)
 
 
 @app.cell
-def _():
-    machines = {"4 GPUs": "pcie-4gpu", "4 x 4 GPUs, 25 Gbit/s": "pcie-4gpu-x4"}
-    machine = mo.ui.dropdown(machines, value="4 GPUs", label="machine / 机器")
-    how = mo.ui.dropdown({"DDP": "ring", "DataParallel": "naive"}, value="DDP", label="how / 方式")
-    buckets = mo.ui.slider(steps=[1, 2, 4, 8, 16, 32], value=1, label="buckets / 桶", show_value=True)
-    backward = mo.ui.slider(10, 200, step=10, value=60, label="backward / 反向 (ms)", show_value=True)
-    controls(machine, how, buckets, backward)
-    return backward, buckets, how, machine
+def _(page):
+    prediction, chosen = page.prediction(), page.controls(settings)
+    page.asked(prediction, chosen)
+    return chosen, prediction
 
 
 @app.cell
-def _(backward, buckets, how, machine, page):
-    count = buckets.value if how.value == "ring" else 1  # DataParallel knows no buckets
-    result = simperf.simulate(
-        program,
-        machine=machine.value,
-        name=f"{how.selected_key}, {page.say('buckets')}: {count}",
-        how=how.value,
-        buckets=count,
-        backward=backward.value * 1e-3,
-    )
-    page.shown(simperf.format_quantity(result.time, "s"), draw, result)
+def _(chosen, page, prediction):
+    page.predicted(prediction, outcome)
+    result = play(**chosen.value)
+    page.shown(result.time, page.named(result).plot)
+    return (result,)
+
+
+@app.cell
+def _(chosen, page, result):
+    result  # there is one
+    page.curve(outcome, chosen.value, along="buckets")
     return
 
 

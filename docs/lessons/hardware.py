@@ -7,17 +7,18 @@ import marimo
 app = marimo.App(width="medium", app_title="simperf: hardware")
 
 with app.setup:
-    import marimo as mo
-
     import simperf
-    from simperf.teach.notebook import Page, controls, language_switch
-    from simperf.teach.pictures import draw_curves
+    from simperf.teach.notebook import Menu, Page, Slider, language_switch
 
     sizes = [1e3, 4e3, 16e3, 64e3, 250e3, 1e6, 4e6]
     wires = {
         "NVLink": {"machine": "dgx-1v", "source": "gpu0", "target": "gpu3"},
         "PCIe 3": {"machine": "pcie-4gpu", "source": "gpu0", "target": "gpu1"},
         "100 Gbit/s": {"machine": "p3dn-x2", "source": "n0/gpu0", "target": "n1/gpu0"},
+    }
+    settings = {
+        "wire": Menu(list(wires), "NVLink"),
+        "piece": Slider([size / 1e3 for size in sizes], 4),
     }
 
 
@@ -29,18 +30,14 @@ def program(m, *, source: str = "gpu0", target: str = "gpu3", piece: simperf.Byt
     m.metric("bandwidth", nbytes / m.now, "B/s")
 
 
-@app.cell
-def _():
-    language = language_switch()
-    language
-    return (language,)
+@app.function
+def play(wire, piece):
+    return simperf.simulate(program, piece=piece * 1e3, **wires[wire])
 
 
-@app.cell
-def _(language):
-    page = Page("hardware", language.value)
-    page.opening(program)
-    return (page,)
+@app.function
+def outcome(**given):
+    return play(**given).time
 
 
 @app.function
@@ -62,24 +59,46 @@ def _():
 
 @app.cell
 def _():
-    wire = mo.ui.dropdown(list(wires), value="NVLink", label="wire / 连线")
-    piece = mo.ui.slider(steps=[size / 1e3 for size in sizes], value=4, label="message / 消息 (kB)", show_value=True)
-    controls(wire, piece)
-    return piece, wire
+    language, kept = language_switch(), {}
+    language
+    return kept, language
 
 
 @app.cell
-def _(curves, page, piece, wire):
-    result = simperf.simulate(program, piece=piece.value * 1e3, **wires[wire.value])
+def _(kept, language):
+    page = Page("hardware", language.value, kept)
+    page.opening(program)
+    return (page,)
+
+
+@app.cell
+def _(page):
+    prediction, chosen = page.prediction(), page.controls(settings)
+    page.asked(prediction, chosen)
+    return chosen, prediction
+
+
+@app.cell
+def _(chosen, curves, page, prediction):
+    page.predicted(prediction, outcome)
+    result = play(**chosen.value)
     reached = result.metrics["bandwidth"]
     page.shown(
-        f"4 MB: {simperf.format_quantity(result.time, 's')}, {reached}",
-        draw_curves,
+        result.time,
+        page.draw_curves,
         curves,
         x="size of a message (kB)",
         y="bandwidth reached (GB/s)",
-        here=(piece.value, reached.value / 1e9),
+        here=(chosen.value["piece"], reached.value / 1e9),
+        facts=[str(reached)],
     )
+    return (result,)
+
+
+@app.cell
+def _(chosen, page, result):
+    result  # there is one
+    page.curve(outcome, chosen.value, along="piece")
     return
 
 

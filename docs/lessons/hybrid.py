@@ -7,13 +7,16 @@ import marimo
 app = marimo.App(width="medium", app_title="simperf: compilers and interpreters")
 
 with app.setup:
-    import marimo as mo
-
     import simperf
     from simperf.execution import run
-    from simperf.report.plots import draw
-    from simperf.teach.notebook import Page, controls, language_switch
+    from simperf.teach.notebook import Menu, Page, Slider, language_switch
     from simperf.workload import mlp
+
+    settings = {
+        "mode": Menu(["eager", "scripted", "fused", "captured"], "eager"),
+        "width": Slider([512, 1024, 2048, 4096, 8192], 512),
+        "batch": Slider([1, 16, 64, 256, 1024], 1),
+    }
 
 
 @app.function
@@ -25,34 +28,49 @@ def program(m, *, width: int = 512, batch: int = 1, passes: int = 20):
     m.metric("time per pass", m.now / passes, "s")
 
 
+@app.function
+def play(mode, width, batch):
+    return simperf.simulate(program, machine="p3-2xlarge", mode=mode, name=mode, width=width, batch=batch)
+
+
+@app.function
+def outcome(**given):
+    return play(**given).time
+
+
 @app.cell
 def _():
-    language = language_switch()
+    language, kept = language_switch(), {}
     language
-    return (language,)
+    return kept, language
 
 
 @app.cell
-def _(language):
-    page = Page("hybrid", language.value)
+def _(kept, language):
+    page = Page("hybrid", language.value, kept)
     page.opening(program)
     return (page,)
 
 
 @app.cell
-def _():
-    mode = mo.ui.dropdown(["eager", "scripted", "fused", "captured"], value="eager", label="mode / 模式")
-    width = mo.ui.slider(steps=[512, 1024, 2048, 4096, 8192], value=512, label="width / 宽度", show_value=True)
-    batch = mo.ui.slider(steps=[1, 16, 64, 256, 1024], value=1, label="batch / 批量", show_value=True)
-    controls(mode, width, batch)
-    return batch, mode, width
+def _(page):
+    prediction, chosen = page.prediction(), page.controls(settings)
+    page.asked(prediction, chosen)
+    return chosen, prediction
 
 
 @app.cell
-def _(batch, mode, page, width):
-    given = {"machine": "p3-2xlarge", "mode": mode.value, "name": mode.value}
-    result = simperf.simulate(program, **given, width=width.value, batch=batch.value)
-    page.shown(simperf.format_quantity(result.time, "s"), draw, result)
+def _(chosen, page, prediction):
+    page.predicted(prediction, outcome)
+    result = play(**chosen.value)
+    page.shown(result.time, page.named(result).plot)
+    return (result,)
+
+
+@app.cell
+def _(chosen, page, result):
+    result  # there is one
+    page.curve(outcome, chosen.value, along="width")
     return
 
 

@@ -7,12 +7,9 @@ import marimo
 app = marimo.App(width="medium", app_title="simperf: many machines")
 
 with app.setup:
-    import marimo as mo
-
     import simperf
     from simperf.execution import launch, synchronize, wait
-    from simperf.report.plots import draw
-    from simperf.teach.notebook import Page, controls, language_switch
+    from simperf.teach.notebook import Page, Slider, Switch, language_switch
 
     both = ("gpu{0..7}", "cpu{0..7}")
     machine = {
@@ -22,6 +19,12 @@ with app.setup:
             {"id": "hub", "kind": "switch"},
         ],
         "link": [{"a": a, "b": "hub", "bandwidth": "12.5 GB/s", "latency": "10 us"} for a in both],
+    }
+    settings = {
+        "workers": Slider(range(1, 9), 4),
+        "servers": Slider([1, 2, 4, 8], 1),
+        "slow": Slider(range(1, 11), 1),
+        "synchronous": Switch(True),
     }
 
 
@@ -44,44 +47,52 @@ def program(m, *, workers: int = 8, servers: int = 1, synchronous: bool = True, 
     m.metric("steps per second", workers * steps / m.now, "1/s")
 
 
+@app.function
+def play(workers, servers, slow, synchronous):
+    free = {"launch": "0 s", "result": "0 s"}
+    given = {"workers": workers, "servers": servers, "synchronous": synchronous, "slow": float(slow)}
+    return simperf.simulate(program, machine=machine, frontend=free, name="push and pull", **given)
+
+
+@app.function
+def outcome(**given):
+    return play(**given).time
+
+
 @app.cell
 def _():
-    language = language_switch()
+    language, kept = language_switch(), {}
     language
-    return (language,)
+    return kept, language
 
 
 @app.cell
-def _(language):
-    page = Page("many-machines", language.value)
+def _(kept, language):
+    page = Page("many-machines", language.value, kept)
     page.opening(program)
     return (page,)
 
 
 @app.cell
-def _():
-    workers = mo.ui.slider(1, 8, value=4, label="workers / 工作机", show_value=True)
-    servers = mo.ui.slider(steps=[1, 2, 4, 8], value=1, label="servers / 服务器", show_value=True)
-    slow = mo.ui.slider(1, 10, value=1, label="worker 0 slower / 工作机 0 慢 (x)", show_value=True)
-    synchronous = mo.ui.switch(value=True, label="all wait for all / 互相等待")
-    controls(workers, servers, slow, synchronous)
-    return servers, slow, synchronous, workers
+def _(page):
+    prediction, chosen = page.prediction(), page.controls(settings)
+    page.asked(prediction, chosen)
+    return chosen, prediction
 
 
 @app.cell
-def _(page, servers, slow, synchronous, workers):
-    result = simperf.simulate(
-        program,
-        machine=machine,
-        frontend={"launch": "0 s", "result": "0 s"},
-        name=f"{page.say('workers')}: {workers.value}, {page.say('servers')}: {servers.value}",
-        workers=workers.value,
-        servers=servers.value,
-        synchronous=synchronous.value,
-        slow=float(slow.value),
-    )
+def _(chosen, page, prediction):
+    page.predicted(prediction, outcome)
+    result = play(**chosen.value)
     rate = f"{result.metrics['steps per second'].value:.1f} {page.say('steps/s')}"
-    page.shown(f"{simperf.format_quantity(result.time, 's')}, {rate}", draw, result, "gantt")
+    page.shown(result.time, page.named(result).plot, kind="gantt", facts=[rate])
+    return (result,)
+
+
+@app.cell
+def _(chosen, page, result):
+    result  # there is one
+    page.curve(outcome, chosen.value, along="servers")
     return
 
 

@@ -7,11 +7,14 @@ import marimo
 app = marimo.App(width="medium", app_title="simperf: automatic parallelism")
 
 with app.setup:
-    import marimo as mo
-
     import simperf
-    from simperf.report.plots import draw
-    from simperf.teach.notebook import Page, controls, language_switch
+    from simperf.teach.notebook import Page, Slider, Switch, language_switch
+
+    settings = {
+        "t2": Slider(range(1, 21), 8),
+        "megabytes": Slider(range(8, 257, 8), 64),
+        "pinned": Switch(True),
+    }
 
 
 @app.function
@@ -26,35 +29,50 @@ def program(m, *, n: int = 12, t2: simperf.Seconds = 8e-3, nbytes: simperf.Bytes
     yield simperf.synchronize(gpu)
 
 
+@app.function
+def play(t2, megabytes, pinned):
+    given = {"name": "pinned" if pinned else "pageable", "pinned": pinned}
+    return simperf.simulate(program, machine="p3-2xlarge", **given, t2=t2 * 1e-3, nbytes=megabytes * 1e6)
+
+
+@app.function
+def outcome(**given):
+    return play(**given).time
+
+
 @app.cell
 def _():
-    language = language_switch()
+    language, kept = language_switch(), {}
     language
-    return (language,)
+    return kept, language
 
 
 @app.cell
-def _(language):
-    page = Page("parallelism", language.value)
+def _(kept, language):
+    page = Page("parallelism", language.value, kept)
     page.opening(program)
     return (page,)
 
 
 @app.cell
-def _():
-    t2 = mo.ui.slider(1, 20, value=8, label="product / 乘法 (ms)", show_value=True)
-    megabytes = mo.ui.slider(8, 256, step=8, value=64, label="copy / 拷贝 (MB)", show_value=True)
-    pinned = mo.ui.switch(value=True, label="pinned / 锁页")
-    controls(t2, megabytes, pinned)
-    return megabytes, pinned, t2
+def _(page):
+    prediction, chosen = page.prediction(), page.controls(settings)
+    page.asked(prediction, chosen)
+    return chosen, prediction
 
 
 @app.cell
-def _(megabytes, page, pinned, t2):
-    given = {"machine": "p3-2xlarge", "name": page.say("pinned" if pinned.value else "pageable")}
-    given |= {"t2": t2.value * 1e-3, "nbytes": megabytes.value * 1e6, "pinned": pinned.value}
-    result = simperf.simulate(program, **given)
-    page.shown(simperf.format_quantity(result.time, "s"), draw, result)
+def _(chosen, page, prediction):
+    page.predicted(prediction, outcome)
+    result = play(**chosen.value)
+    page.shown(result.time, page.named(result).plot)
+    return (result,)
+
+
+@app.cell
+def _(chosen, page, result):
+    result  # there is one
+    page.curve(outcome, chosen.value, along="megabytes")
     return
 
 

@@ -7,13 +7,16 @@ import marimo
 app = marimo.App(width="medium", app_title="simperf: pipelines")
 
 with app.setup:
-    import marimo as mo
-
     import simperf
     from simperf.execution import launch, synchronize, wait
-    from simperf.report.plots import draw
     from simperf.schedules import make_schedule
-    from simperf.teach.notebook import Page, controls, language_switch
+    from simperf.teach.notebook import Menu, Page, Slider, language_switch
+
+    settings = {
+        "schedule": Menu(["gpipe", "1f1b", "zb-h1", "zb-v", "v-half", "v-min"], "gpipe"),
+        "stages": Slider(range(2, 9), 4),
+        "microbatches": Slider([4, 8, 16, 32], 8),
+    }
 
 
 @app.function
@@ -35,39 +38,53 @@ def program(m, *, schedule: str = "1f1b", stages: int = 4, microbatches: int = 8
     m.metric("micro-batches kept", max(plan.in_flight) / plan.chunks)
 
 
+@app.function
+def play(schedule, stages, microbatches):
+    given = {"schedule": schedule, "stages": stages, "microbatches": microbatches}
+    free = {"launch": "0 s", "result": "0 s"}
+    return simperf.simulate(program, machine="dgx-a100", frontend=free, name="pipeline", **given)
+
+
+@app.function
+def outcome(**given):
+    return play(**given).metrics["bubble"].value
+
+
 @app.cell
 def _():
-    language = language_switch()
+    language, kept = language_switch(), {}
     language
-    return (language,)
+    return kept, language
 
 
 @app.cell
-def _(language):
-    page = Page("pipelines", language.value)
+def _(kept, language):
+    page = Page("pipelines", language.value, kept)
     page.opening(program)
     return (page,)
 
 
 @app.cell
-def _():
-    names = ["gpipe", "1f1b", "zb-h1", "zb-v", "v-half", "v-min"]
-    schedule = mo.ui.dropdown(names, value="gpipe", label="schedule / 调度")
-    stages = mo.ui.slider(2, 8, value=4, label="stages / 级", show_value=True)
-    microbatches = mo.ui.slider(steps=[4, 8, 16, 32], value=8, label="micro-batches / 微批量", show_value=True)
-    controls(schedule, stages, microbatches)
-    return microbatches, schedule, stages
+def _(page):
+    prediction, chosen = page.prediction(), page.controls(settings)
+    page.asked(prediction, chosen)
+    return chosen, prediction
 
 
 @app.cell
-def _(microbatches, page, schedule, stages):
-    given = {"schedule": schedule.value, "stages": stages.value, "microbatches": microbatches.value}
-    free = {"launch": "0 s", "result": "0 s"}
-    result = simperf.simulate(program, machine="dgx-a100", frontend=free, name=page.say("pipeline"), **given)
-    told = {name: one.value for name, one in result.metrics.items()}
-    kept = f"{page.say('micro-batches kept')}: {told['micro-batches kept']:g}"
-    bubble = f"{page.say('bubble')}: {100 * told['bubble']:.0f} %"
-    page.shown(f"{simperf.format_quantity(result.time, 's')}, {bubble}, {kept}", draw, result, "gantt")
+def _(chosen, page, prediction):
+    page.predicted(prediction, outcome)
+    result = play(**chosen.value)
+    bubble, stored = (result.metrics[name].value for name in ("bubble", "micro-batches kept"))
+    facts = [simperf.format_quantity(result.time, "s"), f"{page.say('micro-batches kept')}: {stored:g}"]
+    page.shown(bubble, page.named(result).plot, kind="gantt", facts=facts)
+    return (result,)
+
+
+@app.cell
+def _(chosen, page, result):
+    result  # there is one
+    page.curve(outcome, chosen.value, along="microbatches")
     return
 
 

@@ -10,57 +10,74 @@ with app.setup:
     import marimo as mo
 
     import simperf
-    from simperf.report.plans import draw_plan
-    from simperf.study.planning import make_request
-    from simperf.teach.notebook import Page, controls, language_switch
+    from simperf.teach.notebook import Page, Slider, language_switch
+
+    settings = {
+        "days": Slider([0.08, 0.25, 0.5, 1, 2, 4, 8], 4),
+        "budget": Slider([100, 200, 400, 800, 1600], 400),
+        "nodes": Slider([1, 2, 3, 4], 1),
+    }
 
 
 @app.function
 def program(*, days: float = 4, budget: float = 300, batch: int = 128, nodes: int = 2):
-    request = make_request(
-        {
-            "plan": {"model": "resnet50", "precision": "fp16", "samples": 1_281_167, "epochs": 90}
-            | {"deadline": f"{days} d", "budget": f"{budget} USD", "title": "ResNet-50 on ImageNet"},
-            "candidates": {"instances": ["p3-2xlarge", "p3-16xlarge", "p4d-24xlarge"]}
-            | {"nodes": [1, nodes] if nodes > 1 else [1], "strategies": ["ddp"], "batch_per_gpu": batch},
-        }
-    )
+    request = {
+        "plan": {"model": "resnet50", "precision": "fp16", "samples": 1_281_167, "epochs": 90}
+        | {"deadline": f"{days} d", "budget": f"{budget} USD", "title": "ResNet-50 on ImageNet"},
+        "candidates": {"instances": ["p3-2xlarge", "p3-16xlarge", "p4d-24xlarge"]}
+        | {"nodes": [1, nodes] if nodes > 1 else [1], "strategies": ["ddp"], "batch_per_gpu": batch},
+    }
     return simperf.plan(request)
+
+
+@app.function
+def outcome(**given):
+    return program(**given).winner.cost
+
+
+@app.function
+def cheapest(**given):
+    return program(**given).winner.choice.instance
 
 
 @app.cell
 def _():
-    language = language_switch()
+    language, kept = language_switch(), {}
     language
-    return (language,)
+    return kept, language
 
 
 @app.cell
-def _(language):
-    page = Page("planner-cluster", language.value)
+def _(kept, language):
+    page = Page("planner-cluster", language.value, kept)
     page.opening(program)
     return (page,)
 
 
 @app.cell
-def _():
-    days = mo.ui.slider(steps=[0.25, 0.5, 1, 2, 4, 8], value=4, label="days / 天", show_value=True)
-    budget = mo.ui.slider(steps=[100, 200, 400, 800, 1600], value=400, label="USD", show_value=True)
-    nodes = mo.ui.slider(1, 4, value=1, label="servers, at most / 最多服务器", show_value=True)
-    controls(days, budget, nodes)
-    return budget, days, nodes
+def _(page):
+    prediction, chosen = page.prediction(), page.controls(settings)
+    page.asked(prediction, chosen)
+    return chosen, prediction
 
 
 @app.cell
-def _(budget, days, nodes, page):
+def _(chosen, page, prediction):
+    page.predicted(prediction, cheapest)
     try:
-        found, why = program(days=days.value, budget=budget.value, nodes=nodes.value), ""
+        result, why = program(**chosen.value), ""
     except simperf.InputError as error:  # it names what comes nearest
-        found, why = None, f"{page.say('Nothing meets the deadline and the budget.')}\n\n{error}"
-    mo.stop(found is None, mo.callout(mo.md(why), kind="warn"))
-    best = found.winner
-    headline = f"{best.choice.name}: {simperf.format_quantity(best.time, 's')}, {best.cost:.0f} USD"
-    page.shown(headline, draw_plan, found)
+        result, why = None, f"{page.say('Nothing meets the deadline and the budget.')}\n\n{error}"
+    mo.stop(result is None, mo.callout(mo.md(why), kind="warn"))
+    best = result.winner
+    page.shown(best.choice.name, result.plot, facts=[simperf.format_quantity(best.time, "s"), f"{best.cost:.0f} USD"])
+    return (result,)
+
+
+@app.cell
+def _(chosen, page, result):
+    result  # there is one
+    page.curve(outcome, chosen.value, along="days", name=page.say("Cost of the cheapest plan"))
     return
 
 

@@ -7,14 +7,16 @@ import marimo
 app = marimo.App(width="medium", app_title="simperf: how often to save")
 
 with app.setup:
-    import marimo as mo
-
     import simperf
-    from simperf.teach.notebook import Page, controls, language_switch
-    from simperf.teach.pictures import draw_curves
+    from simperf.teach.notebook import Page, Slider, language_switch
     from simperf.training.failures.checkpoint import daly, young
 
     intervals = [60, 120, 240, 480, 900, 1800, 3600, 7200]
+    settings = {
+        "interval": Slider(intervals, 480),
+        "pause": Slider([10, 30, 100, 300], 100),
+        "mtbf": Slider([1, 3, 10, 30], 3),
+    }
 
 
 @app.function
@@ -31,49 +33,47 @@ def program(m, *, interval: simperf.Seconds = 480, pause: simperf.Seconds = 100,
     m.metric("goodput", saved / m.now)
 
 
+@app.function
+def outcome(interval, pause, mtbf):
+    given = {"interval": interval, "pause": pause, "mtbf": mtbf * 3600}
+    return simperf.simulate(program, seed=1, **given).metrics["goodput"].value
+
+
 @app.cell
 def _():
-    language = language_switch()
+    language, kept = language_switch(), {}
     language
-    return (language,)
+    return kept, language
 
 
 @app.cell
-def _(language):
-    page = Page("planner-failures", language.value)
+def _(kept, language):
+    page = Page("planner-failures", language.value, kept)
     page.opening(program)
     return (page,)
 
 
 @app.cell
-def _():
-    interval = mo.ui.slider(steps=intervals, value=480, label="interval / 间隔 (s)", show_value=True)
-    pause = mo.ui.slider(steps=[10, 30, 100, 300], value=100, label="saving / 保存 (s)", show_value=True)
-    mtbf = mo.ui.slider(steps=[1, 3, 10, 30], value=3, label="between failures / 故障间隔 (h)", show_value=True)
-    controls(interval, pause, mtbf)
-    return interval, mtbf, pause
+def _(page):
+    prediction, chosen = page.prediction(), page.controls(settings)
+    page.asked(prediction, chosen)
+    return chosen, prediction
 
 
 @app.cell
-def _(mtbf, pause):
-    given = {"pause": pause.value, "mtbf": mtbf.value * 3600}
-    goodput = {}
-    for every in intervals:
-        result = simperf.simulate(program, interval=every, **given, seed=1)
-        goodput[every] = result.metrics["goodput"].value
-    return given, goodput
-
-
-@app.cell
-def _(given, goodput, interval, page):
+def _(chosen, page, prediction):
+    page.predicted(prediction, outcome)
+    given = chosen.value
+    goodput = {every: outcome(**given | {"interval": every}) for every in intervals}
+    formulas = {"pause": given["pause"], "mtbf": given["mtbf"] * 3600}
     page.shown(
-        f"{page.say('goodput')} {goodput[interval.value]:.1%}",
-        draw_curves,
+        goodput[given["interval"]],
+        page.draw_curves,
         {"simulated": [(every / 60, 100 * share) for every, share in goodput.items()]},
         x="training between two checkpoints (min)",
         y="goodput (%)",
-        here=(interval.value / 60, 100 * goodput[interval.value]),
-        marks={"Young": young(*given.values()) / 60, "Daly": daly(*given.values()) / 60},
+        here=(given["interval"] / 60, 100 * goodput[given["interval"]]),
+        marks={"Young": young(*formulas.values()) / 60, "Daly": daly(*formulas.values()) / 60},
         log="x",
     )
     return

@@ -10,8 +10,12 @@ with app.setup:
     import marimo as mo
 
     import simperf
-    from simperf.report.plots import draw
-    from simperf.teach.notebook import Page, controls, language_switch
+    from simperf.teach.notebook import Page, Slider, language_switch
+
+    settings = {
+        "t1": Slider(range(1, 21), 4),
+        "size": Slider([256, 512, 768, 1024], 512),
+    }
 
 
 @app.function
@@ -70,61 +74,91 @@ def reality(n, size, t1):
     }
 
 
+@app.function
+def times(t1, size):
+    """What is measured where torch is installed; else t2 is that of a core of 90 GFLOP/s."""
+    try:
+        return reality(40, size, t1 * 1e-3)
+    except ImportError:
+        return {"t1": t1 * 1e-3, "t2": 2 * size**3 / 90e9}
+
+
+@app.function
+def predict(mode, *, t1, t2, **measured):
+    free = {"launch": "0 s", "result": "0 s", "depth": "unlimited"}
+    return simperf.simulate(program, frontend=free, mode=mode, name=mode, n=40, t1=t1, t2=t2)
+
+
 @app.cell
 def _():
-    language = language_switch()
+    language, kept = language_switch(), {}
     language
-    return (language,)
+    return kept, language
 
 
 @app.cell
-def _(language):
-    page = Page("reality", language.value)
+def _(kept, language):
+    page = Page("reality", language.value, kept)
     page.opening(program, reality)
     return (page,)
 
 
 @app.cell
-def _():
-    t1 = mo.ui.slider(1, 20, value=4, label="t1 (ms)", show_value=True)
-    size = mo.ui.slider(steps=[256, 512, 768, 1024], value=512, label="x: size / 大小", show_value=True)
-    again = mo.ui.button(label="measure again / 再测一次")
-    controls(t1, size, again)
-    return again, size, t1
+def _(page):
+    prediction, chosen = page.prediction(), page.controls(settings)
+    page.asked(prediction, chosen)
+    return chosen, prediction
 
 
 @app.cell
-def _(again, size, t1):
+def _(page):
+    again = mo.ui.button(label=page.say("measure again"))
     again
-    try:
-        measured = reality(40, size.value, t1.value * 1e-3)
-    except ImportError:
-        measured = {"t1": t1.value * 1e-3, "t2": 2 * size.value**3 / 90e9}  # FLOP of a product, FLOP/s of a core
-    times = {name: measured[name] for name in ("t1", "t2")}
-    free = {"launch": "0 s", "result": "0 s", "depth": "unlimited"}
-    predicted = {
-        mode: simperf.simulate(program, frontend=free, mode=mode, name=mode, n=40, **times)
-        for mode in ("synchronous", "eager")
-    }
-    return measured, predicted, times
+    return (again,)
 
 
 @app.cell
-def _(measured, page, predicted, times):
+def _(again, chosen):
+    again
+    measured = times(**chosen.value)
+    predicted = {mode: predict(mode, **measured) for mode in ("synchronous", "eager")}
+    return measured, predicted
+
+
+@app.cell
+def _(measured):
+    def outcome(t1, size):  # the products take as long as was measured
+        return predict("eager", t1=t1 * 1e-3, t2=measured["t2"]).time
+
+    return (outcome,)
+
+
+@app.cell
+def _(measured, outcome, page, predicted, prediction):
+    page.predicted(prediction, outcome)
     lines = [f"| | {page.say('predicted')} | {page.say('measured')} | {page.say('difference')} |", "|---|---|---|---|"]
     for mode, name in (("synchronous", "waiting for each"), ("eager", "with a queue")):
         time, real = predicted[mode].time, measured.get(mode)
         shown = f"{simperf.format_quantity(real, 's')} | {time / real - 1:+.1%}" if real else "– | –"
         lines.append(f"| {page.say(name)} | {simperf.format_quantity(time, 's')} | {shown} |")
-    given = ", ".join(f"{name} = {simperf.format_quantity(time, 's')}" for name, time in times.items())
+    given = ", ".join(f"{name} = {simperf.format_quantity(measured[name], 's')}" for name in ("t1", "t2"))
     missing = [] if "eager" in measured else [mo.md(page.say("missing"))]
     mo.vstack([mo.md("\n".join(lines)), mo.md(given), *missing])
-    return
+    return (lines,)
 
 
 @app.cell
-def _(page, predicted):
-    page.shown(simperf.format_quantity(predicted["eager"].time, "s"), draw, predicted["eager"])
+def _(lines, page, predicted):
+    lines  # there is a prediction
+    result = predicted["eager"]
+    page.shown(result.time, page.named(result).plot)
+    return (result,)
+
+
+@app.cell
+def _(chosen, outcome, page, result):
+    result  # there is one
+    page.curve(outcome, chosen.value, along="t1")
     return
 
 

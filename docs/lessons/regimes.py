@@ -7,13 +7,16 @@ import marimo
 app = marimo.App(width="medium", app_title="simperf: three regimes")
 
 with app.setup:
-    import marimo as mo
-
     import simperf
     from simperf.execution import run
-    from simperf.report.plots import draw
-    from simperf.teach.notebook import Page, controls, language_switch
+    from simperf.teach.notebook import Page, Slider, Switch, language_switch
     from simperf.workload import chain, make_op
+
+    settings = {
+        "elements": Slider([10**n for n in range(3, 9)], 10**6),
+        "flops": Slider([1, 3, 10, 30, 100, 300, 1000, 3000], 10),
+        "fused": Switch(),
+    }
 
 
 @app.function
@@ -26,37 +29,51 @@ def program(m, *, elements: int = 1_000_000, flops: int = 10, passes: int = 20):
     m.metric("achieved", net.operations(fused=m.mode.fuses).flops * passes / m.now, "FLOP/s")
 
 
+@app.function
+def play(elements, flops, fused):
+    mode = "fused" if fused else "eager"
+    given = {"machine": "p4d-24xlarge", "mode": mode, "name": mode}
+    return simperf.simulate(program, **given, elements=elements, flops=flops)
+
+
+@app.function
+def outcome(**given):
+    return play(**given).time
+
+
 @app.cell
 def _():
-    language = language_switch()
+    language, kept = language_switch(), {}
     language
-    return (language,)
+    return kept, language
 
 
 @app.cell
-def _(language):
-    page = Page("regimes", language.value)
+def _(kept, language):
+    page = Page("regimes", language.value, kept)
     page.opening(program)
     return (page,)
 
 
 @app.cell
-def _():
-    elements = mo.ui.slider(steps=[10**n for n in range(3, 9)], value=10**6, label="elements / 元素", show_value=True)
-    steps = [1, 3, 10, 30, 100, 300, 1000, 3000]
-    flops = mo.ui.slider(steps=steps, value=10, label="FLOP per element / 每元素 FLOP", show_value=True)
-    fused = mo.ui.switch(label="fused / 融合")
-    controls(elements, flops, fused)
-    return elements, flops, fused
+def _(page):
+    prediction, chosen = page.prediction(), page.controls(settings)
+    page.asked(prediction, chosen)
+    return chosen, prediction
 
 
 @app.cell
-def _(elements, flops, fused, page):
-    mode = "fused" if fused.value else "eager"
-    given = {"machine": "p4d-24xlarge", "mode": mode, "name": mode}
-    result = simperf.simulate(program, **given, elements=elements.value, flops=flops.value)
-    regime = page.say(simperf.regime(result).name)
-    page.shown(f"{simperf.format_quantity(result.time, 's')}, {regime}", draw, result, "roofline")
+def _(chosen, page, prediction):
+    page.predicted(prediction, outcome)
+    result = play(**chosen.value)
+    page.shown(result.time, page.named(result).plot, kind="roofline", facts=[page.say(simperf.regime(result).name)])
+    return (result,)
+
+
+@app.cell
+def _(chosen, page, result):
+    result  # there is one
+    page.curve(outcome, chosen.value, along="flops")
     return
 
 

@@ -7,14 +7,16 @@ import marimo
 app = marimo.App(width="medium", app_title="simperf: several GPUs")
 
 with app.setup:
-    import marimo as mo
-
     import simperf
     from simperf.execution import copy, launch, synchronize
-    from simperf.report.plots import draw_comparison
-    from simperf.teach.notebook import Page, controls, language_switch
+    from simperf.teach.notebook import Page, Slider, Switch, language_switch
     from simperf.training.replica import training_step
     from simperf.workload.zoo import load
+
+    settings = {
+        "b": Slider([64, 128, 256, 512, 1024, 2048, 4096], 256),
+        "grow": Switch(),
+    }
 
 
 @app.function
@@ -34,37 +36,55 @@ def program(m, *, k: int = 2, batch: int = 256, steps: int = 2):
     m.metric("samples per second", batch * steps / m.now, "1/s")
 
 
+@app.function
+def play(k, b, grow):
+    return simperf.simulate(program, machine="p3-8xlarge", name=f"{k} GPU", k=k, batch=b * (k if grow else 1))
+
+
+@app.function
+def gain(k, one):
+    """Samples a second of k GPUs to those of one."""
+    return k.metrics["samples per second"].value / one.metrics["samples per second"].value
+
+
+@app.function
+def outcome(**given):
+    return gain(play(4, **given), play(1, **given))
+
+
 @app.cell
 def _():
-    language = language_switch()
+    language, kept = language_switch(), {}
     language
-    return (language,)
+    return kept, language
 
 
 @app.cell
-def _(language):
-    page = Page("several-gpus", language.value)
+def _(kept, language):
+    page = Page("several-gpus", language.value, kept)
     page.opening(program)
     return (page,)
 
 
 @app.cell
-def _():
-    b = mo.ui.slider(steps=[64, 128, 256, 512, 1024, 2048, 4096], value=256, label="b", show_value=True)
-    grow = mo.ui.switch(label="k·b samples / k·b 个样本")
-    controls(b, grow)
-    return b, grow
+def _(page):
+    prediction, chosen = page.prediction(), page.controls(settings)
+    page.asked(prediction, chosen)
+    return chosen, prediction
 
 
 @app.cell
-def _(b, grow, page):
-    results = []
-    for k in (1, 2, 4):
-        batch = b.value * (k if grow.value else 1)
-        results.append(simperf.simulate(program, machine="p3-8xlarge", name=f"{k} GPU", k=k, batch=batch))
-    one, *more = [result.metrics["samples per second"].value for result in results]
-    gains = [f"{k} GPU: {rate / one:.2f}x" for k, rate in zip((2, 4), more, strict=True)]
-    page.shown(", ".join(gains), draw_comparison, results)
+def _(chosen, page, prediction):
+    page.predicted(prediction, outcome)
+    one, two, four = result = [play(k, **chosen.value) for k in (1, 2, 4)]
+    page.shown(gain(four, one), page.draw_comparison, result, facts=[f"2 GPU: {gain(two, one):.2f}x"])
+    return (result,)
+
+
+@app.cell
+def _(chosen, page, result):
+    result  # there is one
+    page.curve(outcome, chosen.value, along="b")
     return
 
 

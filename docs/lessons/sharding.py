@@ -7,14 +7,16 @@ import marimo
 app = marimo.App(width="medium", app_title="simperf: sharding")
 
 with app.setup:
-    import marimo as mo
-
     import simperf
     from simperf import DataExchange, Layout, ModelParallel
-    from simperf.teach.notebook import Page, controls, language_switch
-    from simperf.teach.pictures import draw_curves
+    from simperf.teach.notebook import Menu, Page, Slider, language_switch
 
     shardings = ["none", "zero-1", "zero-2", "zero-3"]
+    settings = {
+        "sharding": Menu(shardings, "none"),
+        "gpus": Slider([1, 2, 4, 8], 8),
+        "hidden": Slider([1024, 2048, 3072], 2048),
+    }
 
 
 @app.function
@@ -32,41 +34,48 @@ def program(*, sharding: str = "zero-3", gpus: int = 8, hidden: int = 2048, on: 
     )
 
 
+@app.function
+def outcome(**given):
+    return program(**given).metrics["memory"].value
+
+
 @app.cell
 def _():
-    language = language_switch()
+    language, kept = language_switch(), {}
     language
-    return (language,)
+    return kept, language
 
 
 @app.cell
-def _(language):
-    page = Page("sharding", language.value)
+def _(kept, language):
+    page = Page("sharding", language.value, kept)
     page.opening(program)
     return (page,)
 
 
 @app.cell
-def _():
-    sharding = mo.ui.dropdown(shardings, value="none", label="sharding / 分片")
-    gpus = mo.ui.slider(steps=[1, 2, 4, 8], value=8, label="GPUs / GPU 数", show_value=True)
-    hidden = mo.ui.slider(steps=[1024, 2048, 3072], value=2048, label="width / 宽度", show_value=True)
-    controls(sharding, gpus, hidden)
-    return gpus, hidden, sharding
+def _(page):
+    prediction, chosen = page.prediction(), page.controls(settings)
+    page.asked(prediction, chosen)
+    return chosen, prediction
 
 
 @app.cell
-def _(gpus, hidden, page, sharding):
-    def memory(kind, count):
-        return program(sharding=kind, gpus=count, hidden=hidden.value).metrics["memory"].value / 1e9
-
-    chosen = program(sharding=sharding.value, gpus=gpus.value, hidden=hidden.value)
-    time, held = (chosen.metrics[name].value for name in ("time per step", "memory"))
-    words = dict(zip(shardings, ("everything on each GPU", "ZeRO-1", "ZeRO-2", "ZeRO-3"), strict=True))
-    curves = {page.say(words[kind]): [(count, memory(kind, count)) for count in (1, 2, 4, 8)] for kind in shardings}
-    here, axes = (gpus.value, held / 1e9), {"x": "GPUs", "y": "memory of a GPU (GB)", "log": ""}
-    headline = f"{held / 1e9:.1f} GB, {simperf.format_quantity(time, 's')}"
-    page.shown(headline, draw_curves, curves, here=here, **axes)
+def _(chosen, page, prediction):
+    page.predicted(prediction, outcome)
+    given = chosen.value
+    names = dict(zip(shardings, ("everything on each GPU", "ZeRO-1", "ZeRO-2", "ZeRO-3"), strict=True))
+    curves = {
+        page.say(names[kind]): [
+            (count, page.known(outcome, given | {"sharding": kind, "gpus": count}) / 1e9) for count in (1, 2, 4, 8)
+        ]
+        for kind in shardings
+    }
+    result = program(**given)
+    held, time = (result.metrics[name].value for name in ("memory", "time per step"))
+    axes = {"x": "GPUs", "y": "memory of a GPU (GB)", "log": ""}
+    step = f"{page.say('time of a step')}: {simperf.format_quantity(time, 's')}"
+    page.shown(held, page.draw_curves, curves, here=(given["gpus"], held / 1e9), **axes, facts=[step])
     return
 
 

@@ -7,12 +7,15 @@ import marimo
 app = marimo.App(width="medium", app_title="simperf: parameter servers and rings")
 
 with app.setup:
-    import marimo as mo
-
     import simperf
     from simperf.execution import wait
-    from simperf.report.plots import draw
-    from simperf.teach.notebook import Page, controls, language_switch
+    from simperf.teach.notebook import Menu, Page, Slider, language_switch
+
+    settings = {
+        "machine": Menu(["book-4gpu", "book-8v100", "dgx-1v"], "book-4gpu"),
+        "where": Menu(["gpu0", "cpu0", "every GPU", "ring"], "gpu0"),
+        "megabytes": Slider([10, 20, 40, 80, 160, 320, 640], 160),
+    }
 
 
 @app.function
@@ -29,34 +32,49 @@ def program(m, *, where: str = "gpu0", nbytes: simperf.Bytes = 160e6):
         yield wait(together([m.send(server, gpu, nbytes / len(servers)) for gpu, server in ways]))
 
 
+@app.function
+def play(machine, where, megabytes):
+    return simperf.simulate(program, machine=machine, name=where, where=where, nbytes=megabytes * 1e6)
+
+
+@app.function
+def outcome(**given):
+    return play(**given).time
+
+
 @app.cell
 def _():
-    language = language_switch()
+    language, kept = language_switch(), {}
     language
-    return (language,)
+    return kept, language
 
 
 @app.cell
-def _(language):
-    page = Page("synchronisation", language.value)
+def _(kept, language):
+    page = Page("synchronisation", language.value, kept)
     page.opening(program)
     return (page,)
 
 
 @app.cell
-def _():
-    machine = mo.ui.dropdown(["book-4gpu", "book-8v100", "dgx-1v"], value="book-4gpu", label="machine / 机器")
-    where = mo.ui.dropdown(["gpu0", "cpu0", "every GPU", "ring"], value="gpu0", label="where / 何处")
-    megabytes = mo.ui.slider(steps=[10, 20, 40, 80, 160, 320, 640], value=160, label="MB", show_value=True)
-    controls(machine, where, megabytes)
-    return machine, megabytes, where
+def _(page):
+    prediction, chosen = page.prediction(), page.controls(settings)
+    page.asked(prediction, chosen)
+    return chosen, prediction
 
 
 @app.cell
-def _(machine, megabytes, page, where):
-    given = {"machine": machine.value, "name": page.say(where.value)}
-    result = simperf.simulate(program, **given, where=where.value, nbytes=megabytes.value * 1e6)
-    page.shown(simperf.format_quantity(result.time, "s"), draw, result)
+def _(chosen, page, prediction):
+    page.predicted(prediction, outcome)
+    result = play(**chosen.value)
+    page.shown(result.time, page.named(result).plot)
+    return (result,)
+
+
+@app.cell
+def _(chosen, page, result):
+    result  # there is one
+    page.curve(outcome, chosen.value, along="megabytes")
     return
 
 

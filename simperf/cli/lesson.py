@@ -74,6 +74,32 @@ def export(
     note(f"wrote {target}")
 
 
+@app.command("guide")
+def show_guide(
+    name: Annotated[str, typer.Argument(metavar="[NAME]", help="One lesson only.", show_default=False)] = "",
+    language: Language = "en",
+    target: Annotated[Path | None, typer.Option("--output", metavar="FILE", help="Write Markdown: .md.")] = None,
+    output: Format = "table",
+) -> None:
+    """Print the guide for who teaches: goals, minutes, and the answers, which the simulator gives."""
+    from simperf.cli.outputs import verify_outputs
+    from simperf.cli.terminal import note
+    from simperf.files import write_text
+    from simperf.report.rows import rows_text
+    from simperf.teach import find_lesson, lessons
+    from simperf.teach.guide import guide, guide_rows
+
+    verify_outputs(text=target)
+    chosen = [find_lesson(each) for each in ([name] if name else lessons())]
+    if target is not None:
+        write_text(target, guide(chosen, language))
+        note(f"wrote {target}")
+    elif output == "table":
+        typer.echo(guide(chosen, language), nl=False)
+    else:
+        typer.echo(rows_text(guide_rows(chosen, language), output))
+
+
 def _marimo() -> list[str]:
     """The command that runs marimo in this Python."""
     import importlib.util

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
+from typing import Annotated
 
 from pydantic import Field, ValidationError
 
 from simperf.errors import InputError, SimperfError, UnknownNameError
 from simperf.files import TomlFile, read_toml
 from simperf.teach.exercise import Exercise, ExerciseTable, Language, _Model
+from simperf.teach.outcome import Outcome, OutcomeTable
 
 __all__ = ["LANGUAGES", "Lesson", "Text", "find_lesson", "lessons"]
 
@@ -21,21 +23,31 @@ LANGUAGES: dict[Language, str] = {"en": "English", "zh": "简体中文"}
 class Text(_Model):
     """A lesson's words in one language; Markdown.
 
-    `words` are those of its notebook and of its pictures that are not in the common phrase book, from the English.
+    `outcome` says what the number in the headline is, and `predict` asks for it before it is shown, with the settings
+    that the page opens with. `controls` are labels of the settings, by their names in the notebook. `reading` are
+    sections of the textbook and papers with their addresses. `words` are those of the notebook and of its pictures that
+    are not in the common phrase book, from the English.
     """
 
     title: str
+    goals: tuple[str, ...]
     question: str
+    outcome: str
+    predict: str
     program: str
     surprise: str
     picture: str
     summary: tuple[str, ...]
+    controls: dict[str, str]
+    reading: dict[str, Annotated[str, Field(pattern=r"^https://\S+$")]]
     words: dict[str, str] = Field(default_factory=dict)
 
 
 class _LessonTable(_Model):
     order: int
     section: str
+    minutes: Annotated[int, Field(gt=0, le=240)]
+    outcome: OutcomeTable
     en: Text
     zh: Text
     exercise: tuple[ExerciseTable, ...]
@@ -52,6 +64,10 @@ class Lesson:
         Its place in the course, from 1.
     section : str
         Of the book that it follows.
+    minutes : int
+        That it takes in class, exercises included.
+    outcome : Outcome
+        The number that its settings change, and that is predicted.
     notebook : Path
         The reactive notebook, a plain Python file.
     text : dict of str to Text
@@ -62,6 +78,8 @@ class Lesson:
     name: str
     order: int
     section: str
+    minutes: int
+    outcome: Outcome
     notebook: Path
     text: dict[Language, Text]
     exercises: tuple[Exercise, ...]
@@ -82,7 +100,9 @@ class Lesson:
             raise InputError(_problems(error, toml)) from None
         texts: dict[Language, Text] = {"en": table.en, "zh": table.zh}
         exercises = tuple(each.build() for each in table.exercise)
-        return cls(path.stem, table.order, table.section, path.with_suffix(".py"), texts, exercises)
+        notebook = path.with_suffix(".py")
+        outcome = table.outcome.build()
+        return cls(path.stem, table.order, table.section, table.minutes, outcome, notebook, texts, exercises)
 
 
 def _problems(error: ValidationError, toml: TomlFile) -> list:  # type: ignore[type-arg]

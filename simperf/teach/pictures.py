@@ -11,7 +11,7 @@ from simperf.report.html.picture import inline
 from simperf.report.language import localize
 from simperf.report.style import figure, sized
 
-__all__ = ["draw_curves", "picture"]
+__all__ = ["draw_curves", "draw_points", "picture"]
 
 #: widths of a picture [inch]: one for each is drawn, and the page shows the one that it has room for
 _WIDTHS = {"wide": 8.0, "narrow": 4.2}
@@ -36,6 +36,7 @@ def draw_curves(
     x: str,
     y: str,
     here: tuple[float, float] | None = None,
+    mine: tuple[float, float] | None = None,
     marks: Mapping[str, float] | None = None,
     log: str = "xy",
 ) -> Any:
@@ -49,6 +50,8 @@ def draw_curves(
         Labels of the axes, with units.
     here : pair of float, optional
         What the sliders chose.
+    mine : pair of float, optional
+        What the reader predicted.
     marks : mapping of str to float, optional
         Vertical lines by name, such as what a formula says.
     log : str
@@ -69,11 +72,59 @@ def draw_curves(
             axes.axvline(value, color="#555555", ls=("--", ":")[index % 2], lw=1, label=name)
         if here is not None:
             axes.plot(*here, marker="D", ms=9, color="#D55E00", ls="none", label="the sliders' choice", zorder=5)
+        if mine is not None:
+            axes.plot(*mine, marker="*", ms=12, color="#CC79A7", ls="none", label="your prediction", zorder=4)
         for axis in log:
             getattr(axes, f"set_{axis}scale")("log")
             getattr(axes, f"{axis}axis").set_major_formatter(lambda value, _: f"{value:g}")
         if "y" not in log:
             axes.set_ylim(bottom=0)
+        axes.set_xlabel(x)
+        axes.set_ylabel(y)
+        axes.legend(fontsize=8)
+
+    return figure(fill, height=3.6)
+
+
+def draw_points(
+    groups: Mapping[str, Iterable[tuple[float, float]]],
+    *,
+    x: str,
+    y: str,
+    here: tuple[float, float] | None = None,
+    marks: Mapping[str, float] | None = None,
+) -> Any:
+    """Draw points over two linear axes, with the reader's own choice as a diamond and the lowest one in a ring.
+
+    Parameters
+    ----------
+    groups : mapping of str to points
+        Name to points, in the units that the axes' labels say.
+    x, y : str
+        Labels of the axes, with units.
+    here : pair of float, optional
+        What the sliders chose.
+    marks : mapping of str to float, optional
+        Vertical lines by name, such as a limit.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+
+    def fill(made: Any) -> None:
+        axes = made.subplots()
+        known = [point for points in groups.values() for point in points]
+        for (name, points), mark, (color, _) in zip(groups.items(), "os^v", _LINES, strict=False):
+            axes.plot(*zip(*points, strict=True), label=name, color=color, marker=mark, ms=6, ls="none")
+        lowest = min(known, key=lambda point: point[1])
+        axes.plot(*lowest, marker="o", ms=14, mfc="none", mec="#009E73", mew=2, ls="none", label="the fastest")
+        for name, value in (marks or {}).items():
+            axes.axvline(value, color="#555555", ls="--", lw=1, label=name)
+        if here is not None:
+            axes.plot(*here, marker="D", ms=9, color="#D55E00", ls="none", label="the sliders' choice", zorder=5)
+        axes.set_xlim(left=0)
+        axes.set_ylim(bottom=0)
         axes.set_xlabel(x)
         axes.set_ylabel(y)
         axes.legend(fontsize=8)

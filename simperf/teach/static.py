@@ -8,6 +8,7 @@ from html import escape
 
 from simperf.teach.exercise import Language
 from simperf.teach.lesson import Lesson
+from simperf.teach.notebook import UNPREDICTED
 
 __all__ = ["static_page"]
 
@@ -45,7 +46,8 @@ def static_page(lesson: Lesson, language: Language) -> str:
     language : str
     """
     notebook = runpy.run_path(str(lesson.notebook))
-    outputs, _ = notebook["app"].run(defs={"language": _Chosen(language)})
+    given = {"language": _Chosen(language), "kept": {"prediction": UNPREDICTED}}
+    outputs, _ = notebook["app"].run(defs=given)
     shown = "".join(_LIVE.sub("", getattr(output, "text", "")) for output in outputs)
     words = _WORDS[language]
     items = []

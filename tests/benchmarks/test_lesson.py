@@ -35,6 +35,6 @@ def test_from_cold_to_the_first_picture(benchmark, request, tmp_path):
         with chromium() as browser, served(["-m", "simperf", "lesson", "open", "hybrid"], python=python) as address:
             return LessonPage(browser, address).headline()
 
-    assert benchmark.pedantic(learn, rounds=1) == "814.7 us"
+    assert benchmark.pedantic(learn, rounds=1).startswith("Time of twenty passes: ")
     load = f"a load of {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
     assert benchmark.stats.stats.max < 60, load

@@ -26,7 +26,24 @@ _CONTROLS = (
 const picture = document.querySelector('.simperf-picture');
 return [...document.querySelectorAll('marimo-slider, marimo-dropdown, marimo-switch, marimo-button')]
   .filter(e => e.compareDocumentPosition(picture) & Node.DOCUMENT_POSITION_FOLLOWING)
+  .filter(e => e !== document.querySelector('marimo-text, marimo-dropdown'))
   .flatMap(e => walk(e.shadowRoot || e, '[role=slider], select, button'));"""
+)
+#: the field that asks for a prediction, which is the first of the page
+_FIRST = (
+    _WALK
+    + """
+const first = document.querySelector('marimo-text, marimo-dropdown');
+return first ? walk(first.shadowRoot || first, 'input, select') : [];"""
+)
+#: fields of the exercises, which stand after the pictures
+_FIELDS = (
+    _WALK
+    + """
+const pictures = [...document.querySelectorAll('.simperf-picture')], last = pictures[pictures.length - 1];
+return [...document.querySelectorAll('marimo-text, marimo-dropdown')]
+  .filter(e => last.compareDocumentPosition(e) & Node.DOCUMENT_POSITION_FOLLOWING)
+  .flatMap(e => walk(e.shadowRoot || e, 'input, select'));"""
 )
 _PICTURE = """
 return [...document.querySelectorAll('.simperf-picture svg')].filter(e => e.getBoundingClientRect().width > 0)"""
@@ -97,12 +114,28 @@ def wait(condition, what, *, within=40):
 
 
 class LessonPage:
-    """The page of one lesson."""
+    """The page of one lesson, after a prediction: before it there is no picture."""
 
-    def __init__(self, browser, url):
+    def __init__(self, browser, url, prediction="5 ms"):
         self.browser = browser
         browser.get(url)
+        self.predict(prediction)
         wait(lambda: self.picture() and self.headline(), f"{url} has a picture")
+
+    def predict(self, prediction):
+        """Write or choose a prediction in the field that asks for it."""
+        from selenium.webdriver.common.keys import Keys
+        from selenium.webdriver.support.ui import Select
+
+        def field():
+            return next(iter(self.browser.execute_script(_FIRST)), None)
+
+        found = wait(field, "there is a field for a prediction")
+        assert self.picture() is None
+        if found.tag_name == "select":
+            Select(found).select_by_visible_text(prediction)
+        else:
+            found.send_keys(prediction, Keys.ENTER)
 
     def deep(self, selector):
         return self.browser.execute_script(_DEEP, selector)
@@ -164,13 +197,16 @@ class LessonPage:
         (label,) = (each for each in self.deep("label") if each.text.strip() == language)
         self.browser.execute_script("arguments[0].scrollIntoView({block: 'center'}); arguments[0].click()", label)
 
-    def answer(self, number, text):
-        """Type an answer into the field of an exercise that asks for one."""
+    def answer(self, number, text, *, choice=False):
+        """Type or choose an answer in the field of an exercise, counted from 0."""
         from selenium.webdriver.common.keys import Keys
+        from selenium.webdriver.support.ui import Select
 
-        field = self.deep("input[type=text]")[number]
-        field.clear()
-        field.send_keys(text, Keys.TAB)
+        field = self.browser.execute_script(_FIELDS)[number]
+        if choice:
+            Select(field).select_by_visible_text(text)
+        else:
+            field.send_keys(text, Keys.TAB)
 
     def strangers(self, address):
         """What the page asked others for than who serves it."""
@@ -184,5 +220,14 @@ class LessonPage:
 
 
 def own_controls(notebook):
-    """How many controls a notebook makes."""
-    return len(re.findall(r"mo\.ui\.(?:slider|dropdown|switch|button)\(", notebook.read_text("utf-8")))
+    """How many settings a notebook has, and buttons."""
+    return len(re.findall(r" (?:Slider|Menu|Switch)\(|mo\.ui\.button\(", notebook.read_text("utf-8")))
+
+
+#: a prediction in each unit
+PREDICTIONS = {"s": "5 ms", "B": "20 GB", "1": "2x", "%": "50 %", "USD": "300 USD"}
+
+
+def prediction(lesson):
+    """What is predicted in a lesson, right or wrong."""
+    return lesson.outcome.values[0] if lesson.outcome.values else PREDICTIONS[lesson.outcome.unit]

@@ -9,7 +9,7 @@ import pytest
 
 from simperf.teach import find_lesson, lessons
 from tests.report.browser import chromium, complaints
-from tests.teach.lesson_page import LessonPage, own_controls, served, wait
+from tests.teach.lesson_page import LessonPage, own_controls, prediction, served, wait
 
 LESSONS = [find_lesson(name) for name in lessons()]
 TORCH = importlib.util.find_spec("torch") is not None
@@ -50,7 +50,7 @@ def _keep(browser, name):
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.name)
 def test_a_lesson_as_its_reader_has_it(lesson, browser, address):
     _resize(browser, 1400)
-    page = LessonPage(browser, f"{address}?file={lesson.notebook.name}")
+    page = LessonPage(browser, f"{address}?file={lesson.notebook.name}", prediction(lesson))
     assert lesson.text["en"].title in page.body()
     _keep(browser, f"{lesson.name}-1400")
     outside, smallest, excess = page.layout()
@@ -76,9 +76,9 @@ def test_a_lesson_as_its_reader_has_it(lesson, browser, address):
     assert (outside, excess) == ([], 0)
     assert smallest >= 8
 
-    field = _field(lesson)
-    page.answer(0, lesson.exercises[field].right())
-    wait(lambda: lesson.exercises[field].words["zh"].explain in page.body(), "a right answer is accepted")
+    for number, exercise in enumerate(lesson.exercises):
+        page.answer(number, exercise.right(), choice=bool(exercise.values))
+        wait(lambda one=exercise: one.words["zh"].explain in page.body(), f"answer {number + 1} is accepted")
     assert [entry for entry in complaints(browser) if "SEVERE" in entry] == []
     assert page.strangers(address) == []
 
@@ -99,8 +99,3 @@ def test_pictures_are_dark_where_the_reader_has_it_dark(browser, address):
 
 def _preferring(scheme):
     return {"name": "prefers-color-scheme", "value": scheme}
-
-
-def _field(lesson):
-    """Number of the first exercise that is answered by typing."""
-    return next(number for number, exercise in enumerate(lesson.exercises) if not exercise.values)

@@ -158,3 +158,14 @@ def test_sharding():
     assert found["zero-3"][0] < found["none"][0] / 4
     assert found["zero-3"][1] < found["none"][1]
     assert program(sharding="zero-3", gpus=1).metrics["memory"].value > found["none"][0] * 0.9
+
+
+def test_planner_layouts():
+    book = notebook("planner-layouts")
+    short = book["program"]().winner
+    assert short.choice.layout.pp == 2
+    assert short.parts["bubble"] / short.step == pytest.approx(0.1, abs=0.02)
+    assert book["fastest"](gpus=16, sequence=8192) == "tp=2 dp=8"
+    assert book["fastest"](gpus=8, sequence=2048) in ("tp=4 dp=2", "tp=2 dp=4")
+    with pytest.raises(simperf.InputError, match="memory"):
+        book["outcome"](gpus=4, sequence=16384, tp=1, pp=1, microbatch=1, recompute=False)

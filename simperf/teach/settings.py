@@ -1,0 +1,87 @@
+"""Settings of a lesson: what a reader changes with sliders, choices and switches, known before any page is made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Menu", "Settings", "Slider", "Switch", "defaults"]
+
+#: points of a curve over a slider, at most
+_POINTS = 9
+
+
+@dataclass(frozen=True)
+class Slider:
+    """A number out of several.
+
+    Parameters
+    ----------
+    values : sequence of number
+        Those that can be chosen, rising.
+    value : number
+        The one that is chosen at first.
+    """
+
+    values: Sequence[float]
+    value: float
+
+    @property
+    def log(self) -> bool:
+        """Whether the values are spread over orders of magnitude, so that a logarithmic axis shows them best."""
+        first, last = self.values[0], self.values[-1]
+        return first > 0 and last >= 16 * first and self.values[1] - first < (last - first) / len(self.values)
+
+    def points(self, *more: float) -> list[float]:
+        """Values for a curve: both ends, some between them, and those of `more` that the slider has.
+
+        Examples
+        --------
+        >>> Slider(range(1, 41), 10).points()
+        [1, 6, 11, 16, 21, 25, 30, 35, 40]
+        """
+        last = len(self.values) - 1
+        places = {round(place * last / (_POINTS - 1)) for place in range(_POINTS)}
+        return sorted({self.values[place] for place in places} | {value for value in more if value in self.values})
+
+
+@dataclass(frozen=True)
+class Menu:
+    """One of several.
+
+    Parameters
+    ----------
+    options : sequence of str, or mapping of str to value
+        Names, which a page shows in its language, and what each stands for.
+    value : str
+        Name of the one that is chosen at first.
+    """
+
+    options: Sequence[str] | Mapping[str, Any]
+    value: str
+
+    def named(self) -> dict[str, Any]:
+        """What each name stands for."""
+        return dict(self.options) if isinstance(self.options, Mapping) else {name: name for name in self.options}
+
+
+@dataclass(frozen=True)
+class Switch:
+    """Yes or no."""
+
+    value: bool = False
+
+
+Settings = Mapping[str, Slider | Menu | Switch]
+
+
+def defaults(settings: Settings) -> dict[str, Any]:
+    """What the settings are at first, by name.
+
+    Examples
+    --------
+    >>> defaults({"n": Slider([1, 2], 2), "wait": Switch(), "where": Menu({"first": 0}, "first")})
+    {'n': 2, 'wait': False, 'where': 0}
+    """
+    return {name: one.named()[one.value] if isinstance(one, Menu) else one.value for name, one in settings.items()}
