@@ -56,8 +56,8 @@ def import_(
     from simperf.frameworks import import_job
 
     if (file is None) == (not arguments):
-        message, expected = "a file or arguments are expected", "FILE, or --arguments TEXT"
-        raise InputError(Problem(message, file="simperf import", expected=expected))
+        message = "a file is given, too" if arguments else "neither a file nor arguments are given"
+        raise InputError(Problem(message, file="--arguments", expected="FILE, or --arguments TEXT"))
     try:
         source = str(file) if file is not None else shlex.split(arguments)
     except ValueError as error:

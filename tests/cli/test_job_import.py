@@ -26,7 +26,7 @@ def test_without_output_the_scenario_is_printed(simperf, tmp_path):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ((), "a file or arguments are expected"),
+        ((), "--arguments: neither a file nor arguments are given"),
         (("none.sh",), "none.sh"),
         (("--arguments", "--num-layers '3"), "--arguments"),
         (("--arguments", ARGUMENTS, "--on", "dgx-h1000"), "--on"),

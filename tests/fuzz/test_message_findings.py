@@ -280,3 +280,7 @@ def test_a_comparison_of_too_many_events_names_its_file(here, told):
 def test_what_if_questions_that_no_run_answers_are_blamed_on_the_option(here, told, asked, said):
     (here / "s.toml").write_text(tomli_w.dumps(JOB), "utf-8")
     assert said in told("run", "s.toml", "--what-if", asked)
+
+
+def test_a_file_and_arguments_of_an_import(told):
+    assert "--arguments: a file is given, too" in told("import", "j.sh", "--arguments", "1e30")
