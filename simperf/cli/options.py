@@ -18,6 +18,7 @@ __all__ = [
     "Set",
     "Trace",
     "TraceRanks",
+    "Verbose",
     "WhatIfOption",
     "forced",
     "refuse_alone",
@@ -81,12 +82,15 @@ Samples = Annotated[
         help="Draws of the calibration's constants, for intervals of 90 %.",
     ),
 ]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Show all metrics and resources, what is modelled, and every source.")
+]
 WhatIfOption = Annotated[
     list[str] | None,
     typer.Option(
         "--what-if",
         metavar="CHANGES",
-        help="Each change alone and all together: network=2x,host1=0.8x,precision=fp8,batch=0.5x,domain=72.",
+        help='Each change alone and all together, as "network=2x, host1=0.8x, precision=fp8, batch=0.5x, domain=72".',
     ),
 ]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from simperf.cli.options import Format, Trace
+from simperf.cli.options import Format, Trace, Verbose
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,6 +36,7 @@ def replay(
         float, typer.Option("--host-speed", metavar="FACTOR", help="How many times as fast the host is.")
     ] = 1.0,
     output: Format = "table",
+    verbose: Verbose = False,
     trace: Trace = None,
     save: Annotated[
         Path | None, typer.Option("--save", metavar="FILE", help="Keep the whole result: .json or .json.gz.")
@@ -64,7 +65,7 @@ def replay(
     except InputError as error:
         flags = {name: "--" + name.replace("_", "-") for name in options}
         raise InputError([replace(one, key=flags.get(one.key, one.key)) for one in error.problems]) from None
-    typer.echo(format_result(result, output))
+    typer.echo(format_result(result, output, verbose=verbose))
     write_outputs(result, trace=trace, save=save)
 
 

@@ -19,6 +19,7 @@ from simperf.cli.options import (
     Set,
     Trace,
     TraceRanks,
+    Verbose,
     WhatIfOption,
     forced,
     refuse_alone,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 #: options that have no effect on a what-if question
-_NOT_ASKED = ("samples", "engine", "trace", "trace_ranks", "plot", "kind", "save", "report", "live", "pace")
+_NOT_ASKED = ("samples", "verbose", "engine", "trace", "trace_ranks", "plot", "kind", "save", "report", "live", "pace")
 
 
 def run(
@@ -48,6 +49,7 @@ def run(
         str, typer.Option("--variant", metavar="NAME", help="Run this [[compare]] variant of the file.")
     ] = "",
     output: Format = "table",
+    verbose: Verbose = False,
     trace: Trace = None,
     trace_ranks: TraceRanks = "",
     plot: Plot = None,
@@ -96,7 +98,7 @@ def run(
 
         play_back(result, seconds)
     checks = check_expectations(scenario, result)
-    typer.echo(format_result(result, output, checks=checks))
+    typer.echo(format_result(result, output, checks=checks, verbose=verbose))
     write_outputs(result, trace=trace, ranks=ranks, plot=plot, kind=kind, save=save)
     if report is not None:
         from simperf.report.html import result_report, save_page

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from simperf.cli.options import Format, Kind, Plot, Trace, TraceRanks, refuse_alone
+from simperf.cli.options import Format, Kind, Plot, Trace, TraceRanks, Verbose, refuse_alone
 
 __all__ = ["show"]
 
@@ -16,6 +16,7 @@ def show(
     context: typer.Context,
     file: Annotated[Path, typer.Argument(metavar="RESULT", help="What `simperf run --save` wrote.")],
     output: Format = "table",
+    verbose: Verbose = False,
     trace: Trace = None,
     trace_ranks: TraceRanks = "",
     plot: Plot = None,
@@ -30,5 +31,5 @@ def show(
     ranks = read_ranks(trace_ranks)
     verify_outputs(trace=trace, plot=plot, kind=kind, reads=[file])
     result = Result.load(file)
-    typer.echo(format_result(result, output))
+    typer.echo(format_result(result, output, verbose=verbose))
     write_outputs(result, trace=trace, ranks=ranks, plot=plot, kind=kind)

@@ -59,7 +59,7 @@ def _cells(line: OverviewLine) -> list[str]:
 
 
 def overview_text(summaries: Sequence[QuestionSummary]) -> str:
-    """At most 80 columns: a line a question, lines of its parts and baselines, and what is not counted."""
+    """Lines of 80 characters: a line a question, lines of its parts and baselines, and what is not counted."""
     head = ["points", "median", "90 %", "bias", "nearer"]
     lines = [f"{'what to expect':<33}" + "".join(f"{each:>9}" for each in head)]
     for one in summaries:

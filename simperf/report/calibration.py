@@ -13,9 +13,13 @@ import numpy as np
 
 from simperf.calibrate.machines import NOT_ON_HARDWARE
 from simperf.json_format import json_text
+from simperf.report.fitted_table import FittedTable
+from simperf.report.terminal import to_text
 from simperf.workload.op import MATRIX_FAMILIES
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from simperf.calibrate.fit import Data, FitSet, Model, SeriesFit
     from simperf.calibrate.validate import Validation
 
@@ -28,33 +32,41 @@ _FAR = 3.0
 
 def validation_text(found: Validation, *, points: bool = False) -> str:
     """A table of errors by series, fitted and held out apart; with `points`, a line a point as well."""
+    from rich.console import Group
+    from rich.text import Text
+
     from simperf.calibrate.fit.quantity import quantity
 
-    lines = []
+    views: list[RenderableType] = []
     if points:
-        for row in found.points:
-            state = "fitted" if row.fitted else "held out"
-            times = f"{quantity(row.measured, row.unit)}  {quantity(row.predicted, row.unit)}"
-            lines.append(f"{row.key}  {state}  {times}  {row.error:+.1%}{'  outside' if row.inside is False else ''}")
-        lines.append("")
+        rows = [
+            [
+                row.key,
+                "fitted" if row.fitted else "held out",
+                quantity(row.measured, row.unit),
+                quantity(row.predicted, row.unit),
+                f"{row.error:+.1%}",
+                "outside" if row.inside is False else "",
+            ]
+            for row in found.points
+        ]
+        views += [FittedTable(("point", "state", "measured", "predicted", "error", "90 % interval"), rows), Text("")]
     summaries = found.summaries()
-    width = max(len(row.name) for row in summaries)
-    told = any(one.plain is not None for one in summaries)
-    more = "  two constants" if told else ""
-    lines.append(f"{'series':<{width}}  points          n    MAPE  median   worst    bias  in 90 %{more}")
+    beside = any(one.plain is not None for one in summaries)
+    header = ["series", "points", "n", "MAPE", "median", "worst", "bias", "in 90 %", *(["two constants"] * beside)]
+    rows = []
     for one in summaries:
-        state = "fitted  " if one.fitted else "held out"
-        inside = "not known" if one.coverage is None else f"{one.coverage:.0%}"
-        lines.append(
-            f"{one.name:<{width}}  {state} {one.points:>8} {one.mape:>7.1%} {one.median:>7.1%} {one.worst:>+7.1%} "
-            f"{one.bias:>+7.1%} {inside:>8}" + (f"{one.plain:>15.1%}" if one.plain is not None else "")
-        )
-    if told:
-        lines.append("two constants: the MAPE of a fixed time and one rate for each model; of steps, of a roofline")
-    lines += [f"not predicted: {series}: {reason}" for series, reason in found.skipped.items()]
+        cells = [one.name, "fitted" if one.fitted else "held out", str(one.points), f"{one.mape:.1%}"]
+        cells += [f"{one.median:.1%}", f"{one.worst:+.1%}", f"{one.bias:+.1%}"]
+        cells.append("not known" if one.coverage is None else f"{one.coverage:.0%}")
+        rows.append([*cells, *(["" if one.plain is None else f"{one.plain:.1%}"] * beside)])
+    views.append(FittedTable(header, rows, heads=2))
+    notes = [f"not predicted: {series}: {reason}" for series, reason in found.skipped.items()]
+    if beside:
+        notes.insert(0, "two constants: the MAPE of a fixed time and one rate for each model; of steps, of a roofline")
     if any('"device": "cuda"' in row.key for row in found.points):
-        lines.append(NOT_ON_HARDWARE)
-    return "\n".join(lines)
+        notes.append(NOT_ON_HARDWARE)
+    return to_text(Group(*views, *map(Text, notes)))
 
 
 def _rows(found: Validation) -> list[dict[str, Any]]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from simperf.report.fitted_table import FittedTable
 from simperf.report.terminal import to_text
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.text import Text
 
     from simperf.calibrate.cluster.accuracy import GroupErrors, PredictedPoint
     from simperf.calibrate.cluster.fitting import FittedBox
@@ -23,25 +24,22 @@ _PLAIN = "two constants"
 def cluster_text(box: FittedBox, rows: Sequence[PredictedPoint], *, points: bool = False) -> str:
     """The fitted constants, the points if they are wanted, and a line a group."""
     from rich.console import Group
-    from rich.table import Table
     from rich.text import Text
 
     from simperf.calibrate.cluster.accuracy import calm, conditions, summaries
 
-    parts: list[Table | Text] = [Text(box.report()), Text("")]
+    parts: list[FittedTable | Text] = [Text(box.report()), Text("")]
     if points:
-        table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
         drawn = any(row.interval for row in rows)
-        for title in ("series", "conditions", "measured", "predicted", *(["90 %"] if drawn else []), "error", "cores"):
-            table.add_column(title, justify="left" if title in ("series", "conditions") else "right", no_wrap=True)
+        header = ["series", "conditions", "measured", "predicted", *(["90 %"] if drawn else []), "error", "cores"]
+        cells = []
         for row in rows:
             measured, predicted = (_reading(value, row.point.unit) for value in (row.point.median, row.predicted))
             mark = " (fitted)" if row.fitted else ""
-            error = f"{row.error:+.1%}{mark}"
-            between = [" to ".join(_reading(one, row.point.unit) for one in row.interval)] if row.interval else []
-            words = [row.point.series, conditions(row.point), measured, predicted, *between, error]
-            table.add_row(*words, f"{row.load:.0%}")
-        parts += [table, Text("")]
+            between = [" to ".join(_reading(one, row.point.unit) for one in row.interval or ())] if drawn else []
+            words = [row.point.series, conditions(row.point), measured, predicted, *between, f"{row.error:+.1%}{mark}"]
+            cells.append([*words, f"{row.load:.0%}"])
+        parts += [FittedTable(header, cells, heads=2), Text("")]
     lines = summaries(rows)
     told, beside = any(line.coverage is not None for line in lines), any(line.plain is not None for line in lines)
     parts.append(_groups("prediction meets reality", lines, told=told, beside=beside))
@@ -55,21 +53,14 @@ def cluster_text(box: FittedBox, rows: Sequence[PredictedPoint], *, points: bool
     if left := calm(rows):
         less = _groups("calm points", summaries(left), told=told, beside=beside)
         parts += [Text(""), Text(_taken(rows, left)), Text(""), less]
-    return to_text(Group(*parts), width=160)
+    return to_text(Group(*parts))
 
 
-def _groups(title: str, lines: Sequence[GroupErrors], *, told: bool, beside: bool) -> Table:
+def _groups(title: str, lines: Sequence[GroupErrors], *, told: bool, beside: bool) -> FittedTable:
     """A line a group; `told`: with what intervals hold, `beside`: with what a model of two constants gets."""
-    from rich.table import Table
-
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    table.add_column(title, no_wrap=True)
     more = [*([_PLAIN] if beside else []), *(["in 90 % interval"] if told else [])]
-    for head in ("points", "mean error", "bias", "worst", *more):
-        table.add_column(head, justify="right", no_wrap=True)
-    for line in lines:
-        table.add_row(*_cells(line, told=told, beside=beside))
-    return table
+    header = [title, "points", "mean error", "bias", "worst", *more]
+    return FittedTable(header, [_cells(line, told=told, beside=beside) for line in lines])
 
 
 def _cells(line: GroupErrors, *, told: bool, beside: bool, none: str = "") -> list[str]:
@@ -88,49 +79,43 @@ def _taken(rows: Sequence[PredictedPoint], left: Sequence[PredictedPoint]) -> st
 def box_text(models: Mapping[str, FittedModel]) -> str:
     """What a profile of a boxed cluster holds: its constants, training steps, and what predictions miss."""
     from rich.console import Group
-    from rich.table import Table
     from rich.text import Text
 
     from simperf.calibrate.cluster.profile import MISS, NAME, STEP
     from simperf.calibrate.fit.quantity import quantity
 
-    constants = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    for title in ("constant", "value", "90 %"):
-        constants.add_column(title, justify="left" if title == "constant" else "right", no_wrap=True)
-    misses = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    for title in ("what is predicted", "points", "mean error", "90 % lie between"):
-        misses.add_column(title, justify="left" if title.startswith("what") else "right", no_wrap=True)
+    constants, misses = list[list[str]](), list[list[str]]()
     for name, model in models.items():
         if name.startswith(MISS):
             ratio = model.constant["ratio"]
             between = f"{ratio.low - 1.0:+.0%} and {ratio.high - 1.0:+.0%}"
-            misses.add_row(model.series, str(model.points), f"{model.error:.1%}", between)
+            misses.append([model.series, str(model.points), f"{model.error:.1%}", between])
             continue
         head = "" if name == NAME else name.removeprefix(STEP)
         for key, one in model.constant.items():
             low, high = (quantity(end, one.unit) for end in (one.low, one.high))
-            constants.add_row(f"{head} {key}".strip(), quantity(one.value, one.unit), f"{low} to {high}")
+            constants.append([f"{head} {key}".strip(), quantity(one.value, one.unit), f"{low} to {high}"])
     told = f"fitted to {models[NAME].points} sends, mean error {models[NAME].error:.1%}"
-    return to_text(Group(constants, Text(""), Text(told), Text(""), misses), width=160)
+    fitted = FittedTable(("constant", "value", "90 %"), constants)
+    missed = FittedTable(("what is predicted", "points", "mean error", "90 % lie between"), misses)
+    return to_text(Group(fitted, Text(""), Text(told), Text(""), missed))
 
 
 def stack_text(models: Mapping[str, FittedModel]) -> str:
     """A network stack that was fitted to sends alone."""
     from rich.console import Group
-    from rich.table import Table
     from rich.text import Text
 
     from simperf.calibrate.fit.quantity import quantity
 
     (model,) = models.values()
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    for title in ("constant", "value", "90 %"):
-        table.add_column(title, justify="left" if title == "constant" else "right", no_wrap=True)
+    rows = []
     for key, one in model.constant.items():
         low, high = (quantity(end, one.unit) for end in (one.low, one.high))
-        table.add_row(key, quantity(one.value, one.unit), f"{low} to {high}")
+        rows.append([key, quantity(one.value, one.unit), f"{low} to {high}"])
     told = f"fitted to sends of {model.points} sizes, mean error {model.error:.1%}"
-    return to_text(Group(table, Text(""), Text(told)), width=160)
+    table = FittedTable(("constant", "value", "90 %"), rows)
+    return to_text(Group(table, Text(""), Text(told)))
 
 
 def cluster_markdown(rows: Sequence[PredictedPoint], *, title: str = "", points: bool = True) -> str:
@@ -166,20 +151,15 @@ def cluster_markdown(rows: Sequence[PredictedPoint], *, title: str = "", points:
 
 def prediction_text(rows: Sequence[PredictedPoint]) -> str:
     """What a profile says of points that nobody measured, a line each."""
-    from rich.table import Table
-
     from simperf.calibrate.cluster.accuracy import conditions
 
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    for title in ("series", "conditions", "predicted", "90 %", "cores"):
-        table.add_column(title, justify="left" if title in ("series", "conditions") else "right", no_wrap=True)
+    cells = []
     for row in rows:
         unit = row.point.unit
         between = " to ".join(_reading(one, unit) for one in row.interval) if row.interval else ""
-        table.add_row(
-            row.point.series, conditions(row.point), _reading(row.predicted, unit), between, f"{row.load:.0%}"
-        )
-    return to_text(table, width=160)
+        where, value = conditions(row.point), _reading(row.predicted, unit)
+        cells.append([row.point.series, where, value, between, f"{row.load:.0%}"])
+    return to_text(FittedTable(("series", "conditions", "predicted", "90 %", "cores"), cells, heads=2))
 
 
 def _line(*cells: str) -> str:

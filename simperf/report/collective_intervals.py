@@ -57,8 +57,8 @@ class CollectiveIntervals:
             if found is None:
                 refused.setdefault(why, []).append(name)
             else:
-                ends = "{:.2f} to {:.2f}".format(*found.factors())
-                lines.append(f"# 90 % interval, {name}: {ends} times the time, by {found.origin}, of other GPUs")
+                ends = "{:.2f}x to {:.2f}x".format(*found.factors())
+                lines.append(f"# 90 % interval, {name}: {ends} the time, by {found.origin}, of other GPUs")
         for why, names in refused.items():
             where = f", {', '.join(names)}" if len(names) < len(sizes) else ""
             lines.append(f"# no 90 % interval{where}: {why}")

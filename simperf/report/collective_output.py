@@ -15,6 +15,7 @@ from simperf.json_format import json_text
 from simperf.report import collectives as tables
 from simperf.report.collective_intervals import CollectiveIntervals
 from simperf.report.rows import rows_text
+from simperf.report.terminal import fold_comments
 from simperf.scenario.own_constants import own_gpu_constants
 from simperf.study.collective.options import options_taken
 from simperf.units import format_quantity
@@ -162,7 +163,7 @@ def _text(
     texts = [tables.format_rows(table, title=title) for title, table in shown.items()]
     texts += intervals.lines([row for table in shown.values() for row in table])
     texts += [tables.format_winners(winners)] if winners else []
-    return "\n".join([header, *texts])
+    return fold_comments("\n".join([header, *texts]))
 
 
 def _intervals(found: AlgorithmComparison, request: CollectiveRequest) -> CollectiveIntervals:
@@ -286,7 +287,7 @@ def _beside_measured(request: CollectiveRequest, sizes: SizeRange, output: Colle
         texts.append(tables.format_measured(table, title=f"{name}, beside {log.file}"))
         listed += [{"algorithm": name, **one} for one in tables.measured_rows(table)]
     if output.form == "table":
-        return "\n".join(texts)
+        return fold_comments("\n".join(texts))
     return rows_text(listed, output.form, units={"size": "B", "measured": "s", "predicted": "s", "profile": "s"})
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from simperf.collectives.bench import Row, switch_points
 from simperf.report.collective_intervals import CollectiveIntervals
+from simperf.report.terminal import columns
 
 if TYPE_CHECKING:
     from simperf.calibrate.measured_sizes import SizeRow
@@ -61,24 +62,25 @@ def _time(value: float) -> str:
 
 
 def format_rows(rows: Sequence[Row], *, title: str) -> str:
-    """Rows of one algorithm as a table: bytes, time and floor in us, bandwidths in GB/s (1e9 B/s).
+    """Rows of one algorithm as a table: bytes, time and lower bound in us, bandwidths in GB/s (1e9 B/s).
 
-    Of NCCL's rows it shows what it chose in place of the floor.
+    Of NCCL's rows it shows what it chose in place of the bound.
     """
     if rows and not rows[0].idealised:
         return _library_rows(rows, title)
     lines = [
         f"# {title}, {IDEALISED}",
-        f"# {'size':>12}  {'time':>10}  {'algbw':>8}  {'busbw':>8}  {'floor':>10}  {'load':>5}  binding link",
-        f"# {'(B)':>12}  {'(us)':>10}  {'(GB/s)':>8}  {'(GB/s)':>8}  {'(us)':>10}  {'(%)':>5}",
+        f"# {'size':>10} {'time':>9} {'algbw':>7} {'busbw':>7} {'bound':>9} {'load':>5}  limited by",
+        f"# {'(B)':>10} {'(us)':>9} {'(GB/s)':>7} {'(GB/s)':>7} {'(us)':>9} {'(%)':>5}",
     ]
-    for row in rows:
-        link = row.link if row.load >= 0.5 else f"latency (busiest: {row.link})" if row.link else "latency"
-        lines.append(
-            f"  {row.nbytes:>12.0f}  {_time(row.time):>10}  {row.algbw / 1e9:>8.2f}  {row.busbw / 1e9:>8.2f}  "
-            f"{_time(row.floor):>10}  {100 * row.load:>5.1f}  {link}"
-        )
-    return "\n".join(lines)
+    numbers = [
+        f"  {row.nbytes:>10.0f} {_time(row.time):>9} {row.algbw / 1e9:>7.2f} {row.busbw / 1e9:>7.2f} "
+        f"{_time(row.floor):>9} {100 * row.load:>5.1f}"
+        for row in rows
+    ]
+    full = [row.link if row.load >= 0.5 else ", ".join(filter(None, ("latency", row.link))) for row in rows]
+    short = [row.link if row.load >= 0.5 else "latency" for row in rows]
+    return "\n".join([*lines, *_with_links(numbers, full, short)])
 
 
 def _library_rows(rows: Sequence[Row], title: str) -> str:
@@ -87,15 +89,26 @@ def _library_rows(rows: Sequence[Row], title: str) -> str:
     wide = max(len("chosen"), *(len(row.choice) for row in rows))
     lines = [
         f"# {title}: as NCCL would{rings}, algorithm/protocol chosen for each size",
-        f"# {'size':>11} {'time':>9} {'algbw':>7} {'busbw':>7}  {'chosen':<{wide}} {'chan-':>5} {'load':>5}  busiest",
-        f"# {'(B)':>11} {'(us)':>9} {'(GB/s)':>7} {'(GB/s)':>7}  {'':<{wide}} {'nels':>5} {'(%)':>5}  link",
+        f"# {'size':>10} {'time':>9} {'algbw':>7} {'busbw':>7}  {'chosen':<{wide}} {'chan-':>5} {'load':>5}  busiest",
+        f"# {'(B)':>10} {'(us)':>9} {'(GB/s)':>7} {'(GB/s)':>7}  {'':<{wide}} {'nels':>5} {'(%)':>5}  link",
     ]
-    for row in rows:
-        lines.append(
-            f"  {row.nbytes:>11.0f} {_time(row.time):>9} {row.algbw / 1e9:>7.2f} {row.busbw / 1e9:>7.2f}  "
-            f"{row.choice:<{wide}} {row.channels:>5} {100 * row.load:>5.1f}  {row.link}".rstrip()
-        )
-    return "\n".join(lines)
+    numbers = [
+        f"  {row.nbytes:>10.0f} {_time(row.time):>9} {row.algbw / 1e9:>7.2f} {row.busbw / 1e9:>7.2f}  "
+        f"{row.choice:<{wide}} {row.channels:>5} {100 * row.load:>5.1f}"
+        for row in rows
+    ]
+    links = [row.link for row in rows]
+    return "\n".join([*lines, *_with_links(numbers, links, links)])
+
+
+def _with_links(lines: Sequence[str], full: Sequence[str], short: Sequence[str]) -> list[str]:
+    """Lines with what limits each, in full where the screen has room, or else below the line."""
+    width = columns()
+    for words in (full, short):
+        made = [f"{line}  {word}".rstrip() for line, word in zip(lines, words, strict=True)]
+        if max(map(len, made), default=0) <= width:
+            return made
+    return [part for line, word in zip(lines, full, strict=True) for part in (line, f"#   {word}")]
 
 
 def format_winners(best: Sequence[Row]) -> str:

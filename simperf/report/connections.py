@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil
 from typing import Literal
 
 from simperf.hardware import Machine, connectivity
 from simperf.hardware.matrix import LEGEND
 from simperf.json_format import json_text
+from simperf.report.terminal import columns
 
 __all__ = ["connections_text"]
 
@@ -38,14 +40,23 @@ def connections_text(machine: Machine, name: str, form: Literal["table", "json",
     if left:
         rack = len(devices) < sum(len(machine.servers[0].blueprint.ids(kind)) for kind in ("gpu", "nic"))
         where = "that are" if rack else "in servers that are"
-        lines.append(f"({left} more devices {where} wired in the same way)")
+        lines.append(f"({left} more devices {where} connected in the same way)")
     return "\n".join([*lines, "", *(f"{word:4} {text}" for word, text in LEGEND.items())])
 
 
 def _matrix(devices: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """The matrix in lines; where it is wider than the screen, a part of its columns below the other."""
     wide = max(len(device) for device in devices) + 1
-    columns = [max(len(device), 4) + 1 for device in devices]
-    lines = [" " * wide + "".join(device.rjust(size) for device, size in zip(devices, columns, strict=True))]
-    for device, row in zip(devices, rows, strict=True):
-        lines.append(device.ljust(wide) + "".join(word.rjust(size) for word, size in zip(row, columns, strict=True)))
+    sizes = [max(len(device), 4) + 1 for device in devices]
+    room = max(1, (columns() - wide) // max(sizes))
+    count = ceil(len(devices) / max(1, ceil(len(devices) / room)))
+    if wide + sum(sizes) <= columns():
+        count = len(devices)
+    lines = []
+    for first in range(0, len(devices), count):
+        part = range(first, min(first + count, len(devices)))
+        lines += [""] if first else []
+        lines.append(" " * wide + "".join(devices[one].rjust(sizes[one]) for one in part))
+        for device, row in zip(devices, rows, strict=True):
+            lines.append(device.ljust(wide) + "".join(row[one].rjust(sizes[one]) for one in part))
     return lines

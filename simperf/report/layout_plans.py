@@ -8,14 +8,12 @@ from typing import Literal
 
 from simperf.json_format import json_text
 from simperf.report.rows import rows_text
+from simperf.report.terminal import columns
 from simperf.study.layouts import LayoutPlan, RankedLayout
 from simperf.study.planning.rounding import hours
 from simperf.units import format_quantity
 
 __all__ = ["format_layouts", "layouts_output"]
-
-#: width of the text [characters]
-_WIDTH = 80
 
 
 def layouts_output(found: LayoutPlan, form: Literal["table", "json", "csv"], *, all_rows: bool = False) -> str:
@@ -38,9 +36,9 @@ def layouts_output(found: LayoutPlan, form: Literal["table", "json", "csv"], *, 
 
 
 def format_layouts(found: LayoutPlan, *, most: int = 10) -> str:
-    """As text of 80 columns: the question, the ranked layouts (at most so many), and what became of all others."""
+    """As text: the question, the ranked layouts (at most so many), and what became of all others."""
     request = found.request
-    lines = [request.title]
+    lines = _fill(request.title, "")
     lines += _fill(f"{request.name}, {request.batch} samples of {request.model.sequence} tokens a step", "")
     lines += _fill(f"Assumed: {'; '.join(request.assumed)}.", "") if request.assumed else []
     lines.append("")
@@ -104,4 +102,5 @@ def _summary(found: LayoutPlan) -> Iterator[str]:
 
 def _fill(text: str, lead: str) -> list[str]:
     """A text in lines of the width, with a lead before the first and as many spaces before the others."""
-    return textwrap.wrap(text, _WIDTH, initial_indent=lead, subsequent_indent=" " * len(lead))
+    more = " " * len(lead)
+    return textwrap.wrap(text, columns(), initial_indent=lead, subsequent_indent=more, break_on_hyphens=False)

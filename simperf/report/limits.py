@@ -8,10 +8,11 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
 from simperf.json_format import json_text
+from simperf.report.fitted_table import FittedTable
 from simperf.report.phrases import answer_note, answer_words
 from simperf.report.rows import rows_text
 from simperf.report.style import COLORS, figure, heading, save
-from simperf.report.terminal import bar, to_text, unicode_output
+from simperf.report.terminal import bar, titled, to_text, unicode_output
 from simperf.study.crossover import Flip
 from simperf.study.limits import Limits
 from simperf.study.sensitivity import Sensitivity
@@ -19,6 +20,7 @@ from simperf.units import format_quantity
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.text import Text
 
 __all__ = ["draw_limits", "format_limits", "limits_output", "plot_limits"]
 
@@ -31,44 +33,36 @@ def format_limits(
 ) -> str:
     """As text: the run, its critical path, its resources by what they would bring, and what else was asked for."""
     from rich.console import Group
-    from rich.padding import Padding
-    from rich.table import Table
     from rich.text import Text
-
-    from simperf.report.studies import rows_view
 
     result = found.result
     parts: list[RenderableType] = [Text.assemble((result.name, "bold"), "  ", (answer_words(result), "bold green"))]
     if answer_note(result):
         parts.append(Text(answer_note(result)))
 
-    def section(title: str, body: RenderableType) -> None:
-        parts.extend([Text(""), Text(title, style="bold"), Padding(body, (0, 0, 0, 2))])
-
-    grid = Table.grid(padding=(0, 2))
+    rows_of_path: list[list[str | Text]] = []
     path = found.path.parts
     for part in path[:_SHOWN]:
-        share = Text(bar(part.share, _BAR, unicode=unicode_output()))
-        time, percent = format_quantity(part.time, "s"), f"{100 * part.share:.1f} %"
-        grid.add_row(part.category, part.owner, share, Text(time, justify="right"), Text(percent, justify="right"))
+        drawn, percent = bar(part.share, _BAR, unicode=unicode_output()), f"{100 * part.share:.1f} %"
+        rows_of_path.append([part.category, part.owner, drawn, format_quantity(part.time, "s"), percent])
     if len(path) > _SHOWN:
         rest = sum(part.time for part in path[_SHOWN:])
-        grid.add_row("others", f"{len(path) - _SHOWN} more", "", Text(format_quantity(rest, "s"), justify="right"))
-    section("Critical path", grid if path else Text("nothing was recorded on a timeline"))
+        share = 100 * rest / result.time if result.time else 0.0
+        rows_of_path.append(["others", f"{len(path) - _SHOWN} more", "", format_quantity(rest, "s"), f"{share:.1f} %"])
+    nothing = Text("nothing was recorded on a timeline")
+    parts += titled("Critical path", FittedTable((), rows_of_path, whole=(2,)) if path else nothing)
     header, rows = found.rows()
     shown = [row for row in rows if all_rows or row[4] != "0 %"]
     hidden = len(rows) - len(shown)
-    section("If one resource were faster", rows_view(header, shown, left=("change",)))
+    parts += titled("If one resource were faster", FittedTable(header, shown, left=("change",)))
     if hidden:
         parts.append(Text(f"  {hidden} more would change nothing", style="dim"))
     if flips is not None:
         lines = "\n".join(map(str, flips)) or "what limits is the same over the whole range"
-        section("Where the limit changes", Text(lines))
+        parts += titled("Where the limit changes", Text(lines))
     if influences is not None:
-        section(
-            f"Influence on {influences.metric} ({influences.method}, {influences.runs} runs)",
-            rows_view(*influences.rows()),
-        )
+        title = f"Influence on {influences.metric} ({influences.method}, {influences.runs} runs)"
+        parts += titled(title, FittedTable(*influences.rows()))
     return to_text(Group(*parts))
 
 

@@ -25,10 +25,11 @@ _MANY = 1e4
 _NUMBER = re.compile(r"[-+]?\d(?!\d* x )")
 
 
-def answer_words(result: Result) -> str:
-    """The number that answers the question, with its interval: the time, or a metric by its name."""
+def answer_words(result: Result, *, interval: bool = True) -> str:
+    """The number that answers the question, with its interval if it has one: the time, or a metric by its name."""
     name, number = result.headline
-    return str(number) if name == TIME else f"{name} {number}"
+    told = str(number) if interval else format_quantity(number.value, number.unit)
+    return told if name == TIME else f"{name} {told}"
 
 
 def answer_note(result: Result) -> str:
@@ -39,18 +40,19 @@ def answer_note(result: Result) -> str:
     return f"simulated time {result.number(TIME)}; {answer.metric}: {answer.better} is better"
 
 
-def interval_words(result: Result) -> str:
-    """The 90 % interval of the answer, with what it is made of; or why there is none."""
+def interval_words(result: Result, *, brief: bool = False) -> str:
+    """The 90 % interval of the answer, with what it is made of (names alone if `brief`); or why there is none."""
     name, number = result.headline
     if name in result.intervals:
         low, high = (format_quantity(end, number.unit, digits=3) for end in result.intervals[name])
-        sources = "; ".join(f"{source}: {text}" for source, text in result.interval_sources.items())
+        told = (source if brief else f"{source}: {text}" for source, text in result.interval_sources.items())
+        sources = ("; ", ", ")[brief].join(told)
         return f"90 % interval: {low} to {high}" + (f", from {sources}" if sources else "")
     why = result.no_interval
     if result.intervals:
         why = f"published figures are of {', '.join(result.intervals)}, not of {name}"
-    if not why:  # a file that was saved before intervals were told
-        why = "it was not told"
+    if not why:  # a file that was saved before intervals were reported
+        why = "the file reports none"
     return f"No 90 % interval: {why}"
 
 
@@ -78,7 +80,7 @@ def multiple(ratio: float, *, digits: int = 4) -> str:
 
 
 def limit_words(result: Result) -> list[tuple[str, str]]:
-    """What limits a run: its regime, the busiest resource, the floor, and what is hidden, each with its words."""
+    """What limits a run: its regime, the busiest resource, the lower bound, what is hidden, each with its words."""
     rows = []
     bound, limit, room = regime(result), busiest(result), headroom(result)
     if result.spans:
@@ -90,10 +92,10 @@ def limit_words(result: Result) -> list[tuple[str, str]]:
         state = f"{share} used" if limit.kind in ("link", "host") else f"at work for {share} of the time"
         rows.append(("busiest", f"{limit.name} ({limit.kind}), {state}"))
     if room is not None:
-        above = "the run is at its floor" if room.ratio < 1 + 1e-6 else f"the run takes {room.ratio:.4g} times that"
+        above = "the run takes no longer" if room.ratio < 1 + 1e-6 else f"the run takes {room.ratio:.4g}x as long"
         if 1 + 1e-6 <= room.ratio < 1.01:
-            above = f"the run takes {(room.ratio - 1) * 100:.2g} % more"
-        rows.append(("floor", f"{format_quantity(room.floor, 's')} set by {room.name}; {above}"))
+            above = f"the run takes {(room.ratio - 1) * 100:.2g} % longer"
+        rows.append(("lower bound", f"{format_quantity(room.floor, 's')} ({room.name}); {above}"))
     moving: tuple[Category, ...] = ("communication", "copy")
     for category in moving:
         found = overlap(result, category)

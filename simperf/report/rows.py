@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from simperf.json_format import json_text
+from simperf.report.fitted_table import FittedTable
 from simperf.report.terminal import to_text
 from simperf.units import headed
 
@@ -33,14 +34,7 @@ def rows_text(rows: Sequence[Mapping[str, Any]], form: str, *, units: Mapping[st
         writer.writerow({name: headed(name, (units or {}).get(name, "")) for name in columns})
         writer.writerows(rows)
         return stream.getvalue().removesuffix("\n")
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    for index, column in enumerate(columns):
-        numbers = all(isinstance(row[column], int | float) for row in rows)
-        whole = index == 0 or column == "name"  # what is copied from here stays in one piece
-        table.add_column(column, overflow="fold", no_wrap=whole, justify="right" if numbers else "left")
-    for row in rows:
-        table.add_row(*(Text(str(value)) for value in row.values()))
-    return to_text(table)
+    names = [index for index, column in enumerate(columns) if index == 0 or column == "name"]
+    cells = [[str(value) for value in row.values()] for row in rows]
+    # what is copied from here stays in one piece
+    return to_text(FittedTable(columns, cells, whole=names))

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from simperf.report.fitted_table import FittedTable
 from simperf.results import Metric
 from simperf.units import format_quantity
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 __all__ = ["Stages", "stages_of"]
 
@@ -30,7 +28,7 @@ class Stages(NamedTuple):
     times : mapping of int to mapping of str to float
         By stage and kind, in a step [s].
     memory : mapping of int to float
-        By stage, most at any time [B].
+        By stage, the maximum over time [B].
     step : float
         Time of a step [s].
     names : frozenset of str
@@ -62,22 +60,18 @@ class Stages(NamedTuple):
         exposed = any(kind.startswith(_EXPOSED) for kind in self.columns)
         return f"Stages: percent of a step{', communication by what is exposed,' if exposed else ''} and memory"
 
-    def table(self) -> Table:
+    def table(self) -> FittedTable:
         """The table: a row a stage."""
-        from rich.table import Table
-
-        table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
         columns = self.columns
         hides = any(self.hidden(stage) >= _SHOWN for stage in self.times)
         words = [kind.removeprefix(_EXPOSED) for kind in columns]
         heads = ["stage", *(word.replace(" ", "\n", 1) for word in words), *(["(hidden)"] if hides else []), "memory"]
-        for head in heads:
-            table.add_column(head, justify="right", no_wrap=True)
+        rows = []
         for stage in self.times:
             row = [str(stage), *(f"{100 * self.share(stage, kind):.1f}" for kind in columns)]
             row += [f"({100 * self.hidden(stage):.1f})"] if hides else []
-            table.add_row(*row, format_quantity(self.memory[stage], "B") if stage in self.memory else "-")
-        return table
+            rows.append([*row, format_quantity(self.memory[stage], "B") if stage in self.memory else "-"])
+        return FittedTable(heads, rows, gap=1)
 
 
 def stages_of(metrics: Mapping[str, Metric]) -> Stages | None:

@@ -11,16 +11,19 @@ from typing import TYPE_CHECKING, Literal
 from simperf.analysis.breakdown import breakdown
 from simperf.analysis.check import Check
 from simperf.analysis.limits import utilisation
+from simperf.report.fitted_table import FittedTable
 from simperf.report.phrases import answer_note, answer_words, interval_words, limit_words
-from simperf.report.terminal import bar, plain_grid, titled, to_text, unicode_output
+from simperf.report.terminal import bar, columns, titled, to_lines, to_text, unicode_output
 from simperf.results import Result
 from simperf.units import format_quantity
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.text import Text
 
+    from simperf.report.stages import Stages
 
-__all__ = ["COLORS", "Format", "format_result", "result_view"]
+__all__ = ["COLORS", "Format", "format_result", "result_view", "verbose_view"]
 
 Format = Literal["table", "json", "csv"]
 
@@ -39,6 +42,8 @@ COLORS: Mapping[str, str] = {
 _CAPACITY = {"link": "B/s", "memory": "B", "device": "1", "host": "1"}
 _SHOWN = 8
 _BAR = 28
+#: lines of a screen, of notes and of what one file assumes on it, and metrics that it has in any case
+_SCREEN, _NOTES, _ASSUMED, _FEWEST = 40, 5, 3, 3
 
 
 def format_result(
@@ -48,6 +53,7 @@ def format_result(
     checks: Sequence[Check] = (),
     width: int | None = None,
     color: bool | None = None,
+    verbose: bool = False,
 ) -> str:
     """One result as text.
 
@@ -59,44 +65,74 @@ def format_result(
         What was expected of it.
     width, color
         As in `simperf.report.terminal.to_text`, for tables.
+    verbose : bool
+        All that is known; otherwise a table of one screen, which says what else there is.
     """
     if format != "table":
         from simperf.report.data import result_document, to_csv, to_json
 
         return to_json(result_document(result, checks)) if format == "json" else to_csv([result], {0: checks})
-    return to_text(result_view(result, checks), width=width, color=color)
+    width = width or columns()
+    view = verbose_view(result, checks) if verbose else result_view(result, checks, width=width)
+    return to_text(view, width=width, color=color)
 
 
-def result_view(result: Result, checks: Sequence[Check] = ()) -> RenderableType:
-    """Everything that a person wants to know of one result, the number first."""
+def result_view(result: Result, checks: Sequence[Check] = (), *, width: int = 80) -> RenderableType:
+    """What a person wants to know of one result on one screen: the answer, where time went, what limits it, how sure.
+
+    Parameters
+    ----------
+    result : Result
+    checks : sequence of Check
+    width : int
+        Of the screen [characters].
+    """
     from rich.console import Group
     from rich.text import Text
 
-    parts: list[RenderableType] = [Text.assemble((result.name, "bold"), "  ", (answer_words(result), "bold green"))]
-    if answer_note(result):
-        parts.append(Text(answer_note(result)))
-    parts.append(Text(interval_words(result)))
-    if result.question:
-        parts.append(Text(result.question))
+    parts, left = _head(result, brief=True), list[str]()
+    parts += titled(_time_title(result), _breakdown(result))
+    parts += titled("What limits it", _limits(result))
+    if result.assumed:
+        parts += titled("Assumed", _assumed(result.assumed, width))
+    if checks:
+        parts += titled("Expected", _checks(checks))
+    if result.notes:
+        shown = _first_lines(result.notes, width - 2, _NOTES)
+        parts += titled("Notes", Text("\n".join(shown)))
+        left += _more(len(result.notes) - len(shown), "note")
+    plain, staged = _metrics(result)
+    room = _SCREEN - to_lines(Group(*parts), width) - 5
+    if plain:
+        rows = [row[:2] for row in plain[: max(_FEWEST, room)]]
+        parts += titled("Metrics", FittedTable((), rows))
+        left += _more(len(plain) - len(rows), "metric")
+    left += ["what each stage does"] if staged else []
+    left += _more(sum(use.work > 0 for use in result.resources.values()), "resource")
+    left += ["what is modelled and what is not"] if result.modelled or result.not_modelled else []
+    left += ["sources"] if result.sources or result.assumed or result.interval_sources else []
+    if left:
+        parts += [Text(""), Text(f"--verbose adds: {', '.join(left)}", style="dim")]
+    return Group(*parts)
+
+
+def verbose_view(result: Result, checks: Sequence[Check] = ()) -> RenderableType:
+    """Everything that is known of one result, the number first."""
+    from rich.console import Group
+    from rich.text import Text
+
+    parts = _head(result, brief=False)
     if result.notes:
         parts += titled("Notes", Text("\n".join(result.notes)))
-    parts += titled(f"Where the time went{', mean over ranks' if result.has_stages else ''}", _breakdown(result))
+    parts += titled(_time_title(result), _breakdown(result))
     parts += titled("What limits it", _limits(result))
     if checks:
         parts += titled("Expected", _checks(checks))
-    if result.metrics:
-        grid = plain_grid()
-        stages = None
-        if any(name.startswith("stage ") for name in result.metrics):
-            from simperf.report.stages import stages_of
-
-            stages = stages_of(result.metrics)
-        for name, metric in result.metrics.items():
-            if stages is None or name not in stages.names:
-                grid.add_row(name, Text(str(metric), justify="right"), metric.origin)
-        parts += titled("Metrics", grid)
-        if stages is not None:
-            parts += titled(stages.title, stages.table())
+    plain, staged = _metrics(result)
+    if plain:
+        parts += titled("Metrics", FittedTable((), plain))
+    if staged is not None:
+        parts += titled(staged.title, staged.table())
     if any(use.work > 0 for use in result.resources.values()):
         parts += titled("Resources", _resources(result))
     for title, lines in (("Modelled", result.modelled), ("Not modelled", result.not_modelled)):
@@ -104,11 +140,83 @@ def result_view(result: Result, checks: Sequence[Check] = ()) -> RenderableType:
             parts += titled(title, Text("\n".join(lines)))
     for title, sources in (("Assumed", result.assumed), ("Sources", result.sources)):
         if sources:
-            grid = plain_grid()
-            for name, source in sources.items():
-                grid.add_row(name, Text(source, overflow="fold"))
-            parts += titled(title, grid)
+            parts += titled(title, FittedTable((), list(sources.items())))
     return Group(*parts)
+
+
+def _head(result: Result, *, brief: bool) -> list[RenderableType]:
+    """The name and the answer, its interval, and the question."""
+    from rich.text import Text
+
+    below = brief and result.headline[0] in result.intervals  # then the next line has it
+    answer = Text(answer_words(result, interval=not below), "bold green")
+    parts: list[RenderableType] = [Text.assemble((result.name, "bold"), "  ", answer)]
+    if brief and len(result.name) + 2 + len(answer) > columns():
+        parts = [Text(result.name, style="bold"), answer]
+    if answer_note(result):
+        parts.append(Text(answer_note(result)))
+    parts.append(Text(interval_words(result, brief=brief)))
+    if result.question:
+        parts.append(Text(result.question))
+    return parts
+
+
+def _time_title(result: Result) -> str:
+    return f"Where the time went{', mean over ranks' if result.has_stages else ''}"
+
+
+def _metrics(result: Result) -> tuple[list[list[str | Text]], Stages | None]:
+    """Metrics by name, value and origin; those of the stages of a pipeline are a table of their own."""
+    from rich.text import Text
+
+    stages = None
+    if any(name.startswith("stage ") for name in result.metrics):
+        from simperf.report.stages import stages_of
+
+        stages = stages_of(result.metrics)
+    shown = {name: one for name, one in result.metrics.items() if stages is None or name not in stages.names}
+    return [[name, Text(str(one), justify="right"), one.origin] for name, one in shown.items()], stages
+
+
+def _more(count: int, noun: str) -> list[str]:
+    return [f"{count} {noun}{'s' if count > 1 else ''}"] if count > 0 else []
+
+
+def _first_lines(texts: Sequence[str], width: int, most: int) -> list[str]:
+    """The first of several texts, whole, in at most so many lines; one at least."""
+    from textwrap import wrap
+
+    shown, used = list[str](), 0
+    for text in texts:
+        used += len(wrap(text, width)) or 1
+        if shown and used > most:
+            break
+        shown.append(text)
+    return shown
+
+
+def _assumed(assumed: Mapping[str, str], width: int) -> RenderableType:
+    """Names of what is assumed, those of one file together: as many as few lines hold, and how many there are."""
+    from textwrap import wrap
+
+    from rich.text import Text
+
+    groups: dict[str, list[str]] = {}
+    for name in assumed:
+        head, _, key = name.rpartition(": ")
+        groups.setdefault(head, []).append(key)
+    lines = []
+    for head, keys in groups.items():
+        lead, count = (f"{head}: " if head else ""), len(keys)
+        while len(wrap(text := _listing(lead, keys, count), width - 2)) > _ASSUMED and count > 1:
+            count -= 1
+        lines.append(text)
+    return Text("\n".join(lines))
+
+
+def _listing(lead: str, keys: Sequence[str], count: int) -> str:
+    more = f" and {len(keys) - count} more" if count < len(keys) else ""
+    return lead + ", ".join(keys[:count]) + more
 
 
 def _breakdown(result: Result) -> RenderableType:
@@ -117,27 +225,19 @@ def _breakdown(result: Result) -> RenderableType:
     parts = breakdown(result)
     if not parts:
         return Text("nothing was recorded on a timeline")
-    grid = plain_grid()
+    rows: list[list[str | Text]] = []
     unicode = unicode_output()
     for name, time in parts.items():
         share = time / result.time if result.time > 0 else 0.0
         if time > 0:
-            grid.add_row(
-                name,
-                Text(bar(share, _BAR, unicode=unicode), style=COLORS[name]),
-                Text(format_quantity(time, "s"), justify="right"),
-                Text(f"{share:.1%}".replace("%", " %"), justify="right"),
-            )
-    return grid
+            drawn = Text(bar(share, _BAR, unicode=unicode), style=COLORS[name])
+            rows.append([name, drawn, format_quantity(time, "s"), f"{share:.1%}".replace("%", " %")])
+    return FittedTable((), rows, whole=(1,))
 
 
 def _limits(result: Result) -> RenderableType:
-    grid = plain_grid()
-    for name, text in limit_words(result):
-        grid.add_row(name, text)
-    if not grid.row_count:
-        grid.add_row("unknown: neither a timeline nor resources were recorded")
-    return grid
+    rows = [list(row) for row in limit_words(result)]
+    return FittedTable((), rows or [["unknown: neither a timeline nor resources were recorded"]])
 
 
 def _percent(share: float) -> str:
@@ -147,25 +247,22 @@ def _percent(share: float) -> str:
 def _checks(checks: Sequence[Check]) -> RenderableType:
     from rich.text import Text
 
-    grid = plain_grid()
-    for check in checks:
-        verdict = Text("ok" if check.ok else "FAILED", style="green" if check.ok else "bold red")
-        grid.add_row(verdict, Text(str(check) + check.origin))
-    return grid
+    verdicts = [Text("ok" if one.ok else "FAILED", style="green" if one.ok else "bold red") for one in checks]
+    return FittedTable((), [[word, str(one) + one.origin] for word, one in zip(verdicts, checks, strict=True)])
 
 
 def _resources(result: Result) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
-    grid = plain_grid()
+    rows: list[list[str | Text]] = []
     shares = utilisation(result)
     used = [name for name in shares if result.resources[name].work > 0]
     for name in used[:_SHOWN]:
         use = result.resources[name]
         capacity = format_quantity(use.capacity, _CAPACITY.get(use.kind, "1"))
         of = {"device": "", "host": f"of {capacity} cores", "memory": f"of {capacity}"}.get(use.kind, f"of {capacity}")
-        share = _percent(shares[name]) if shares[name] > 0 else "-"
-        grid.add_row(name, use.kind, Text(share, justify="right"), of)
+        rows.append([name, use.kind, _percent(shares[name]) if shares[name] > 0 else "-", of])
     rest = len(result.resources) - min(len(used), _SHOWN)
+    grid = FittedTable((), rows)
     return Group(grid, Text(f"{rest} more used less, or not at all")) if rest else grid

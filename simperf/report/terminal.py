@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-    from rich.table import Table
 
-__all__ = ["bar", "columns", "plain_grid", "titled", "to_text", "unicode_output"]
+__all__ = ["bar", "columns", "fold_comments", "titled", "to_lines", "to_text", "unicode_output"]
 
 #: columns of a file, a pipe, or a terminal that does not say
 WIDTH = 80
+#: columns below which lines are longer than the terminal
+NARROWEST = 40
+#: parts of a character, in eighths
+_EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
 def unicode_output() -> bool:
@@ -25,20 +28,34 @@ def unicode_output() -> bool:
 
 
 def bar(share: float, width: int, *, unicode: bool) -> str:
-    """Draw a share [1] as a bar of `width` characters; what is above 0 shows at least one.
+    """Draw a share [1] as a bar of `width` characters, in eighths of one; what is above 0 shows at least the smallest.
 
     Examples
     --------
     >>> bar(0.5, 8, unicode=False), bar(0.001, 8, unicode=False), bar(0.0, 8, unicode=False)
     ('####    ', '#       ', '        ')
+    >>> bar(0.30, 8, unicode=True), bar(0.001, 8, unicode=True)
+    ('██▍     ', '▏       ')
     """
-    filled = max(round(share * width), 1 if share > 0 else 0)
-    return ("█" if unicode else "#") * min(filled, width) + " " * max(0, width - filled)
+    share = min(max(share, 0.0), 1.0)
+    if not unicode:
+        return ("#" * max(round(share * width), 1 if share > 0 else 0)).ljust(width)
+    eighths = max(round(8 * share * width), 1 if share > 0 else 0)
+    drawn = "█" * (eighths // 8) + (_EIGHTHS[eighths % 8] if eighths % 8 else "")
+    return drawn.ljust(width)
 
 
 def columns() -> int:
-    """Width of the terminal, or 80 where standard output is none."""
-    return max(40, shutil.get_terminal_size((WIDTH, 24)).columns) if sys.stdout.isatty() else WIDTH
+    """Width of the terminal; where standard output is none, what ``COLUMNS`` of the environment says, or 80."""
+    if sys.stdout.isatty():
+        return max(NARROWEST, shutil.get_terminal_size((WIDTH, 24)).columns)
+    said = os.environ.get("COLUMNS", "")
+    return max(NARROWEST, int(said)) if said.isascii() and said.isdigit() and len(said) < 5 else WIDTH
+
+
+def to_lines(view: RenderableType, width: int) -> int:
+    """Lines that a rich view takes at a width [characters]."""
+    return len(to_text(view, width=width, color=False).splitlines())
 
 
 def to_text(view: RenderableType, *, width: int | None = None, color: bool | None = None) -> str:
@@ -74,13 +91,16 @@ def to_text(view: RenderableType, *, width: int | None = None, color: bool | Non
     return "\n".join(line.rstrip() for line in stream.getvalue().splitlines())
 
 
-def plain_grid() -> Table:
-    """A table without lines, whose first column is not broken."""
-    from rich.table import Table
+def fold_comments(text: str, width: int | None = None) -> str:
+    """Text in which comments, lines that begin with ``#``, fold at words where they are longer than the screen."""
+    import textwrap
 
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(no_wrap=True)
-    return grid
+    width, lines = width or columns(), list[str]()
+    for line in text.split("\n"):
+        comment = line.startswith("# ") and len(line) > width
+        more = {"subsequent_indent": "#   ", "break_long_words": False, "break_on_hyphens": False}
+        lines += textwrap.wrap(line, width, **more) if comment else [line]  # type: ignore[arg-type]
+    return "\n".join(lines)
 
 
 def titled(title: str, body: RenderableType) -> list[RenderableType]:

@@ -254,7 +254,7 @@ def _cluster(machine: Machine) -> _Picture:
     if hidden:
         unseen = len(fabric.nodes) - len(leaves) - len(spines)
         more = f" and {unseen} switches" if unseen else ""
-        picture.note = f"{hidden} more servers{more} are wired in the same way and not drawn"
+        picture.note = f"{hidden} more servers{more} are connected in the same way and not drawn"
     return picture
 
 

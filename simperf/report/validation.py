@@ -7,6 +7,7 @@ import io
 import math
 from collections.abc import Mapping, Sequence
 from statistics import median
+from typing import TYPE_CHECKING
 
 from simperf.accuracy.fitted_constants import fitted_constants
 from simperf.accuracy.goals import GradedGoal
@@ -24,7 +25,12 @@ from simperf.report.accuracy_overview import (
     overview_markdown,
     scaling_counts,
 )
+from simperf.report.fitted_table import FittedTable
+from simperf.report.terminal import to_text
 from simperf.units import format_quantity
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 __all__ = [
     "accuracy_page",
@@ -87,16 +93,21 @@ def _quantity(row: ValidationRow) -> str:
 
 def validation_text(rows: Sequence[ValidationRow]) -> str:
     """For the terminal: one line a figure, scenario by scenario, and a summary."""
-    lines: list[str] = []
-    title = None
-    for row in rows:
-        if row.title != title:
-            title = row.title
-            lines += ([""] if lines else []) + [title] + ([f"  fitted: {row.fitted}"] if row.fitted else [])
-        name = ", ".join(part for part in (row.variant, _quantity(row)) if part)
-        predicted = "-" if math.isnan(row.predicted) else format_quantity(row.predicted, row.unit)
-        lines.append(f"  {name:<44} measured {_measured(row):>20}  predicted {predicted:>11}  {_error(row):>9}")
-    return "\n".join([*lines, "", _summary(rows)])
+    from rich.console import Group
+    from rich.padding import Padding
+    from rich.text import Text
+
+    parts: list[RenderableType] = []
+    for title in dict.fromkeys(row.title for row in rows):
+        own = [row for row in rows if row.title == title]
+        parts += [Text(title, style="bold"), *([Text(f"  fitted: {own[0].fitted}")] if own[0].fitted else [])]
+        cells = []
+        for row in own:
+            name = ", ".join(part for part in (row.variant, _quantity(row)) if part)
+            predicted = "-" if math.isnan(row.predicted) else format_quantity(row.predicted, row.unit)
+            cells.append([name, _measured(row), predicted, _error(row)])
+        parts += [Padding(FittedTable(("figure", "measured", "predicted", "error"), cells), (0, 0, 0, 2)), Text("")]
+    return to_text(Group(*parts, Text(_summary(rows))))
 
 
 def _table(rows: Sequence[ValidationRow]) -> list[dict[str, object]]:
@@ -220,8 +231,10 @@ def accuracy_page(
 
 def left_out_text(reasons: Mapping[tuple[str, str], int]) -> str:
     """For the terminal: cases of a folder of measured data that are not graded, and why."""
-    lines = [f"  {count:>4}  {kind}: {reason}" for (kind, reason), count in reasons.items()]
-    return "\n".join(["cases that are not graded", *lines]) if lines else "every case is graded"
+    if not reasons:
+        return "every case is graded"
+    rows = [[f"{count:>6}", f"{kind}: {reason}"] for (kind, reason), count in reasons.items()]
+    return "cases that are not graded\n" + to_text(FittedTable((), rows))
 
 
 def left_out_markdown(reasons: Mapping[tuple[str, str], int]) -> str:

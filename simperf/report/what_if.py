@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from simperf.json_format import json_text
+from simperf.report.fitted_table import FittedTable
 from simperf.report.rows import rows_text
-from simperf.report.terminal import to_text
+from simperf.report.terminal import titled, to_text
 from simperf.study.what_if import WhatIf
 
 if TYPE_CHECKING:
@@ -28,19 +29,13 @@ def what_if_output(found: WhatIf, form: Literal["table", "json", "csv"]) -> str:
         units = {key: "s" for key in rows[0] if key.startswith("path: ")}
         return rows_text(rows, "csv", units={"value": found.unit, "change": found.unit, "time": "s", **units})
     from rich.console import Group
-    from rich.padding import Padding
     from rich.text import Text
-
-    from simperf.report.studies import rows_view
-
-    def section(title: str, body: RenderableType) -> list[RenderableType]:
-        return [Text(""), Text(title, style="bold"), Padding(body, (0, 0, 0, 2))]
 
     parts: list[RenderableType] = [Text(found.result.name, style="bold")]
     header, rows_of = found.rows()
-    parts += section("What if", rows_view(header, rows_of))
+    parts += titled("What if", FittedTable(header, rows_of))
     header, paths = found.path_rows()
-    parts += section("Critical path of each run", rows_view(header, paths))
+    parts += titled("Critical path of each run", FittedTable(header, paths))
     reasons = "\n".join(f"{one.name}: {found.reason(one)}" for one in found.runs[1:])
-    parts += section("Why", Text(reasons))
+    parts += titled("Why", Text(reasons))
     return to_text(Group(*parts))

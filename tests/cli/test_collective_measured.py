@@ -62,7 +62,7 @@ def test_measured_stands_beside_predicted_before_and_after_the_fit(asked, profil
         assert abs(two["profile_error"]) < 0.02
     text = asked(*ON, "--beside", log, "--profile", profile, "-b", "1M", "-e", "4M")
     assert "# predicted: mean" in text
-    assert "with the profile: mean 0.0%" in text
+    assert "with the profile: mean 0.0%" in text.replace("\n#   ", " ")
     assert sum(line.startswith("  ") for line in text.splitlines()) == 3
     table = list(csv.DictReader(io.StringIO(asked(*ON, "--beside", log, "--format", "csv"))))
     assert float(table[0]["measured [s]"]) == pytest.approx(times()[8], rel=1e-3)

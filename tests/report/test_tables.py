@@ -48,7 +48,8 @@ def result(name="sync", time=0.06, **changes):
 
 def test_one_result_says_all_that_was_asked():
     found = result()
-    text = format_result(found, checks=[check(found, "time", value=0.06), check(found, "time", value=0.07)])
+    checks = [check(found, "time", value=0.06), check(found, "time", value=0.07)]
+    text = format_result(found, checks=checks, verbose=True)
     for part in (
         "60.00 ms",
         "Where should gradients be added up?",
@@ -56,7 +57,7 @@ def test_one_result_says_all_that_was_asked():
         "25.0 %",
         "compute-bound",
         "gpu0 (device), at work for 50 % of the time",
-        "30.00 ms set by bandwidth; the run takes 2 times that",
+        "30.00 ms (bandwidth); the run takes 2x as long",
         "50 % of 30.00 ms hidden",
         "1.235 k",
         "[0.4 .. 0.6]",
@@ -70,6 +71,23 @@ def test_one_result_says_all_that_was_asked():
     ):
         assert part in text, part
     assert "cycle" not in text.lower()
+    brief = format_result(found, checks=checks)
+    assert "PCIe 3.0 base specification" not in brief
+    assert "--verbose adds: 2 resources, what is modelled and what is not, sources" in brief
+
+
+def test_one_result_is_one_screen_and_says_what_else_there_is():
+    metrics = {f"metric {count}": Metric(float(count), "s") for count in range(60)}
+    notes = tuple(f"note {count}: {'words ' * 20}" for count in range(9))
+    assumed = {f"stack: key {count}": "an upstream file" for count in range(50)}
+    text = format_result(result(metrics=metrics, notes=notes, assumed=assumed), width=80)
+    assert 24 <= len(text.splitlines()) <= 40
+    shown = sum(f"metric {count}  " in text for count in range(60))
+    noted = sum(f"note {count}:" in text for count in range(9))
+    listed = len(re.findall(r"key \d", " ".join(text.split())))
+    said = " ".join(text.split())
+    assert f"{9 - noted} notes, {60 - shown} metrics" in said
+    assert f"and {50 - listed} more" in said
 
 
 @pytest.mark.parametrize("width", [80, 60, 120])
@@ -130,7 +148,7 @@ def test_a_run_that_failed_has_a_row_of_its_own():
 
 
 def test_the_bar_shows_something_for_something():
-    assert bar(1e-9, 10, unicode=True) == "█" + " " * 9
+    assert bar(1e-9, 10, unicode=True) == "▏" + " " * 9
     assert bar(1.0, 10, unicode=True) == "█" * 10
 
 
@@ -202,12 +220,12 @@ def test_tables_import_no_pictures():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_a_time_just_above_its_floor_is_not_said_to_be_once_that():
+def test_a_time_just_above_its_lower_bound_is_not_said_to_be_once_that():
     from dataclasses import replace
 
     from simperf import load_scenario, run
 
     result = run(load_scenario("d2l/async"))
     floor = result.floor[1]
-    for ratio, words in ((1.0, "is at its floor"), (1.0004, "takes 0.04 % more"), (1.2, "takes 1.2 times that")):
+    for ratio, words in ((1.0, "takes no longer"), (1.0004, "takes 0.04 % longer"), (1.2, "takes 1.2x as long")):
         assert words in format_result(replace(result, time=floor * ratio), "table")

@@ -23,12 +23,15 @@ def test_colour_on_a_terminal_unless_the_user_says_no(monkeypatch, no_color, col
     assert ("\x1b[" in to_text(Text("result", style="green"))) is colored
 
 
-def test_no_colour_and_80_columns_into_a_file(monkeypatch):
+@pytest.mark.parametrize(("said", "width"), [(None, 80), ("", 80), ("wide", 80), ("120", 120), ("3", 40)])
+def test_no_colour_into_a_file_and_80_columns_unless_the_user_says_another_number(monkeypatch, said, width):
     monkeypatch.setattr(sys, "stdout", io.StringIO())
-    monkeypatch.setenv("COLUMNS", "200")
-    text = to_text(Text("word " * 40, style="green"))
+    monkeypatch.delenv("COLUMNS", raising=False)
+    if said is not None:
+        monkeypatch.setenv("COLUMNS", said)
+    text = to_text(Text("word " * 80, style="green"))
     assert "\x1b" not in text
-    assert max(map(len, text.splitlines())) <= 80
+    assert width - 5 < max(map(len, text.splitlines())) <= width
 
 
 def test_brackets_of_names_are_no_markup():

@@ -40,7 +40,7 @@ def test_nodes_do_not_lie_on_each_other():
 
 def test_a_cluster_shows_some_servers_and_says_how_many_more():
     figure = draw_topology(CATALOG.machine("dgx-h100-x128"))
-    assert "120 more servers are wired in the same way and not drawn" in texts(figure)
+    assert "120 more servers are connected in the same way and not drawn" in texts(figure)
     assert {"leaf0", "leaf3", "spine0"} <= texts(figure)
     assert {"rail0", "rail7"} <= texts(
         draw_topology(build_cluster("dgx-h100", 2, fabric="rail", link="infiniband-ndr"))
