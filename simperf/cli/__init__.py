@@ -173,6 +173,11 @@ def _invoke(words: list[str]) -> int:
     from simperf.cli.app import command
 
     root = command()
+    if os.environ.get("_SIMPERF_COMPLETE"):  # a shell asks how a word may go on
+        try:
+            root.main(args=words, prog_name="simperf", standalone_mode=False)
+        except SystemExit as ending:
+            return int(ending.code or 0)
     with root.make_context("simperf", words) as context:
         code = root.invoke(context)
     return code if isinstance(code, int) else 0

@@ -7,22 +7,24 @@ from typing import Annotated, Any
 import typer
 
 from simperf.cli.command_table import lazy_group
+from simperf.cli.help import CommandApp, HelpGroup
 from simperf.version import __version__
 
 __all__ = ["COMMANDS", "app", "command"]
 
 _WELCOME = f"""\
 simperf {__version__} predicts how long deep-learning work takes on hardware that you do not have.
-A scenario (a TOML file) names a machine and a program; simperf plays it through and says where the time goes.
+A scenario (a TOML file) names a machine and a program; simperf simulates it and
+says where the time goes.
 
 Try:
   simperf scenarios list                                  what comes with simperf
   simperf compare d2l/sync-160mb                          add up gradients on a GPU, the CPU, or everywhere
   simperf run d2l/async --set program.t2="5 us"           one run, with a number changed
   simperf run d2l/copy-overlap --trace overlap.json.gz    a timeline for https://ui.perfetto.dev
-  simperf topo dgx-1v                                     how the GPUs of a machine are wired
+  simperf topo dgx-1v                                     how the GPUs of a machine are connected
 
-`simperf scenarios copy d2l/async` gives you a file of your own to change; `simperf --help` lists all commands."""
+`simperf init scenario first.toml` writes a file to start from; `simperf --help` lists all commands."""
 
 #: command -> module of this package, and function or `typer.Typer` in it, in the order of the help
 COMMANDS = {
@@ -42,6 +44,7 @@ COMMANDS = {
     "trace": ("trace", "trace"),
     "accuracy": ("accuracy", "accuracy"),
     "schema": ("schema", "schema"),
+    "init": ("init", "init"),
     "scenarios": ("scenarios", "app"),
     "catalog": ("catalog", "app"),
     "zoo": ("trace", "app"),
@@ -49,12 +52,12 @@ COMMANDS = {
     "lesson": ("lesson", "app"),
 }
 
-app = typer.Typer(
+app = CommandApp(
+    "Predict how long deep-learning work takes on hardware that you do not have.",
     name="simperf",
-    cls=lazy_group({name: (f"simperf.cli.{module}", found) for name, (module, found) in COMMANDS.items()}),
-    help="Predict how long deep-learning work takes on hardware that you do not have.",
-    rich_markup_mode=None,
-    add_completion=False,
+    cls=lazy_group({name: (f"simperf.cli.{module}", found) for name, (module, found) in COMMANDS.items()}, HelpGroup),
+    add_completion=True,
+    no_args_is_help=False,
 )
 
 
@@ -68,7 +71,7 @@ def _version(wanted: bool) -> None:
 def _start(
     context: typer.Context,
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and leave.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show a traceback when something fails.")] = False,
 ) -> None:

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from importlib import import_module
 
-import typer
+from simperf.cli.help import CommandApp
 
 __all__ = ["VERBS", "app"]
 
 #: in the order in which they are used
 VERBS = ("measure", "cluster", "import", "fit", "validate", "unseen", "kernels")
 
-app = typer.Typer(
-    help="Fit the model to measurements: measure or import, then fit, then validate.",
+app = CommandApp(
+    "Fit the model to measurements: measure or import, then fit, then validate.",
     epilog=(
-        "\b\nFrom nothing to a validated profile:\n"  # the first sign keeps the lines as they are
         "  simperf calibrate measure --quick -o machine.json\n"
         "  simperf calibrate fit machine.json -o profile.toml\n"
         "  simperf calibrate validate profile.toml machine.json"
     ),
-    no_args_is_help=True,
-    rich_markup_mode=None,
 )
 
 

@@ -7,11 +7,13 @@ from typing import Annotated
 
 import typer
 
+from simperf.cli.completion import part_names
+from simperf.cli.help import CommandApp
 from simperf.cli.options import Format
 
 __all__ = ["app"]
 
-app = typer.Typer(help="List and show parts, servers and clusters.", no_args_is_help=True, rich_markup_mode=None)
+app = CommandApp("List and show parts, servers and clusters.")
 
 Folder = Annotated[
     list[Path] | None,
@@ -38,7 +40,14 @@ def list_names(
 
 @app.command("show")
 def show(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A name of `simperf catalog list`.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="A name of `simperf catalog list`.",
+            autocompletion=part_names,
+        ),
+    ],
     kind: Annotated[str, typer.Option("--kind", help="Which one, if several kinds have this name.")] = "",
     folder: Folder = None,
     output: Format = "table",

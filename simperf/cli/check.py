@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from simperf.cli.completion import scenario_names
+
 __all__ = ["check"]
 
 
@@ -16,6 +18,7 @@ def check(
         typer.Argument(
             metavar="FILE",
             help="Scenarios (files or shipped names), plans, models, layouts, or files of parts and stacks.",
+            autocompletion=scenario_names,
         ),
     ] = None,
     run: Annotated[bool, typer.Option("--run", help="Run them too, and hold the results to their [expect].")] = False,

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from simperf.cli.completion import collective_names, machine_names
 from simperf.cli.options import Report, renamed, typed_options
 
 __all__ = ["collective"]
@@ -21,7 +22,12 @@ Output = "Output"
 def collective(
     context: typer.Context,
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="all-reduce, reduce-scatter, all-gather, broadcast, all-to-all, ...")
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="all-reduce, reduce-scatter, all-gather, broadcast, all-to-all, ...",
+            autocompletion=collective_names,
+        ),
     ],
     algo: Annotated[
         str,
@@ -36,9 +42,17 @@ def collective(
     own: Annotated[
         Path | None, typer.Option("--python", metavar="FILE", help="A Python file with an algorithm of your own.")
     ] = None,
-    server: Annotated[str, typer.Option(metavar="NAME", help="A server of the catalog.", rich_help_panel=Machine)] = "",
+    server: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="A server of the catalogue.",
+            rich_help_panel=Machine,
+            autocompletion=machine_names,
+        ),
+    ] = "",
     cluster: Annotated[
-        str, typer.Option(metavar="NAME", help="A cluster of the catalog.", rich_help_panel=Machine)
+        str, typer.Option(metavar="NAME", help="A cluster of the catalogue.", rich_help_panel=Machine)
     ] = "",
     nodes: Annotated[int, typer.Option(metavar="N", help="How many such servers.", rich_help_panel=Machine)] = 1,
     fabric: Annotated[

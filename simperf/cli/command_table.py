@@ -9,6 +9,8 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from simperf.cli.help import CommandApp
+
 __all__ = ["CommandTable", "lazy_group"]
 
 
@@ -48,7 +50,7 @@ class CommandTable(MutableMapping[str, Any]):
 
 def _command(name: str, found: Any) -> Any:
     """The command that typer makes of a function or of an app with commands of its own."""
-    app = typer.Typer(rich_markup_mode=None, add_completion=False)
+    app = CommandApp("")
     app.callback()(lambda: None)  # a group, however few commands it has
     if isinstance(found, typer.Typer):
         app.add_typer(found, name=name)
@@ -57,10 +59,10 @@ def _command(name: str, found: Any) -> Any:
     return typer.main.get_command(app).commands[name]  # type: ignore[attr-defined]
 
 
-def lazy_group(homes: Mapping[str, tuple[str, str]]) -> type[TyperGroup]:
-    """A group for ``typer.Typer(cls=...)`` whose commands are those of a `CommandTable`."""
+def lazy_group(homes: Mapping[str, tuple[str, str]], group: type[TyperGroup] = TyperGroup) -> type[TyperGroup]:
+    """A group for ``typer.Typer(cls=...)`` whose commands are those of a `CommandTable`; a subclass of `group`."""
 
-    class LazyGroup(TyperGroup):
+    class LazyGroup(group):  # type: ignore[misc,valid-type]
         def __init__(self, **options: Any) -> None:
             super().__init__(**options)
             self.commands = CommandTable(homes)

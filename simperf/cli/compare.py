@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from simperf.cli.completion import scenario_names
 from simperf.cli.options import Engine, Force, Format, Plot, Report, Samples, Seed, Set, Vary, forced, refuse_alone
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ def compare(
         typer.Argument(
             metavar="FILE",
             help="Scenarios (files or shipped names) or results of `run --save`; a file's variants are run.",
+            autocompletion=scenario_names,
         ),
     ],
     changes: Set = None,

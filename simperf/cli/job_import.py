@@ -54,6 +54,7 @@ def import_(
     from simperf.cli.terminal import note
     from simperf.errors import InputError, Problem
     from simperf.frameworks import import_job
+    from simperf.study.starting_files import add_schema
 
     if (file is None) == (not arguments):
         message = "a file is given, too" if arguments else "neither a file nor arguments are given"
@@ -74,6 +75,7 @@ def import_(
         typer.echo(found.text, nl=False)
         return
     found.save(output)
+    add_schema(output, "scenario")
     note(f"wrote {output}: simperf run {output}")
 
 

@@ -7,16 +7,16 @@ from typing import Annotated, Literal
 
 import typer
 
+from simperf.cli.completion import lesson_names
+from simperf.cli.help import CommandApp
 from simperf.cli.options import Format
 
 __all__ = ["app"]
 
-app = typer.Typer(
-    help="List the lessons, open one in the browser, or write it as a page.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-Name = Annotated[str, typer.Argument(metavar="NAME", help="A name or number of `simperf lesson list`.")]
+app = CommandApp("List the lessons, open one in the browser, or write it as a page.")
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="A name or number of `simperf lesson list`.", autocompletion=lesson_names)
+]
 Language = Annotated[Literal["en", "zh"], typer.Option("--language", help="English, or Simplified Chinese.")]
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from simperf.cli.completion import scenario_names
 from simperf.cli.options import Engine, Force, Format, Samples, Seed, Set, Vary, forced, refuse_alone
 
 __all__ = ["limits"]
@@ -15,7 +16,12 @@ __all__ = ["limits"]
 def limits(
     context: typer.Context,
     file: Annotated[
-        str, typer.Argument(metavar="FILE", help="A scenario's file, or a name of `simperf scenarios list`.")
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help="A scenario's file, or a name of `simperf scenarios list`.",
+            autocompletion=scenario_names,
+        ),
     ],
     faster: Annotated[
         float,

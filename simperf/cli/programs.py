@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
 import typer
 
+from simperf.cli.completion import program_names
 from simperf.cli.options import Format
 
 if TYPE_CHECKING:
@@ -15,7 +16,10 @@ __all__ = ["programs"]
 
 
 def programs(
-    name: Annotated[str, typer.Argument(metavar="[NAME]", help="A program; all are listed if left out.")] = "",
+    name: Annotated[
+        str,
+        typer.Argument(metavar="[NAME]", help="A program; all are listed if left out.", autocompletion=program_names),
+    ] = "",
     output: Format = "table",
 ) -> None:
     """List the programs that a scenario may name, or show the parameters of one."""

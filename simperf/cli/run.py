@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from simperf.cli.completion import scenario_names
 from simperf.cli.options import (
     Engine,
     Force,
@@ -39,7 +40,12 @@ _NOT_ASKED = ("samples", "verbose", "engine", "trace", "trace_ranks", "plot", "k
 def run(
     context: typer.Context,
     file: Annotated[
-        str, typer.Argument(metavar="FILE", help="A scenario's file, or a name of `simperf scenarios list`.")
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help="A scenario's file, or a name of `simperf scenarios list`.",
+            autocompletion=scenario_names,
+        ),
     ],
     changes: Set = None,
     force: Force = False,

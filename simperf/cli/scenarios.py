@@ -8,15 +8,13 @@ from typing import Annotated
 
 import typer
 
+from simperf.cli.completion import scenario_names
+from simperf.cli.help import CommandApp
 from simperf.cli.options import Format
 
 __all__ = ["app"]
 
-app = typer.Typer(
-    help="List the scenarios that come with simperf, or copy one to change it.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+app = CommandApp("List the scenarios that come with simperf, or copy one to change it.")
 
 
 @app.command("list")
@@ -42,15 +40,24 @@ def list_scenarios(output: Format = "table") -> None:
 
 @app.command("copy")
 def copy(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A name of `simperf scenarios list`.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="A name of `simperf scenarios list`.",
+            autocompletion=scenario_names,
+        ),
+    ],
     target: Annotated[
         Path | None, typer.Argument(metavar="[DEST]", help="A new file, or a folder; default: here.")
     ] = None,
 ) -> None:
     """Copy a shipped scenario to a file of your own; an existing file is never overwritten."""
     from simperf.cli.terminal import note
-    from simperf.scenario import copy_scenario
+    from simperf.study.starting_files import copy_with_schema
 
-    written = copy_scenario(name, target or "")
+    written, schema = copy_with_schema(name, target or "")
     typer.echo(str(written))
+    if schema is not None:
+        note(f"wrote {schema}, by which editors complete and check the file")
     note(f"change it, then: simperf run {written}")

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from simperf.cli.completion import file_kinds
+
 __all__ = ["schema"]
 
 
@@ -14,7 +16,8 @@ def schema(
         str,
         typer.Argument(
             metavar="[KIND]",
-            help="scenario, job, model, layout, stack, plan, result, profile, server, gpu, ...",
+            help="scenario, job, model, layout, stack, plan, layouts, result, profile, server, gpu, ...",
+            autocompletion=file_kinds,
         ),
     ] = "scenario",
 ) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from simperf.cli.completion import scenario_names
 from simperf.cli.options import Engine, Force, Format, Report, Samples, Seed, Set, Vary, forced, refuse_alone
 
 if TYPE_CHECKING:
@@ -21,7 +22,12 @@ __all__ = ["Shown", "sweep"]
 def sweep(
     context: typer.Context,
     file: Annotated[
-        str, typer.Argument(metavar="FILE", help="A scenario's file, or a name of `simperf scenarios list`.")
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help="A scenario's file, or a name of `simperf scenarios list`.",
+            autocompletion=scenario_names,
+        ),
     ],
     vary: Vary = None,
     design: Annotated[

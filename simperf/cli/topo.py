@@ -7,12 +7,19 @@ from typing import Annotated, Literal
 
 import typer
 
+from simperf.cli.completion import machine_names
+
 __all__ = ["topo"]
 
 
 def topo(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="A server or cluster from `simperf catalog list`, or the file of one.")
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="A server or cluster of `simperf catalog list`, or the file of one.",
+            autocompletion=machine_names,
+        ),
     ],
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="FILE", help="Draw it into this file: .svg, .png or .pdf.")

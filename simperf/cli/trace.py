@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from simperf.cli.completion import model_names
+from simperf.cli.help import CommandApp
 from simperf.cli.options import Format
 
 if TYPE_CHECKING:
@@ -14,11 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "trace"]
 
-app = typer.Typer(
-    help="List and show the traced models that come with simperf, or trace them anew.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+app = CommandApp("List and show the traced models that come with simperf, or trace them anew.")
 
 Batch = Annotated[int, typer.Option("--batch", min=1, max=10**9, help="Samples a step on one device.")]
 Precision = Annotated[str, typer.Option("--precision", help="fp32, tf32, fp16, bf16, bf16-master, bf16-pure, ...")]
@@ -73,7 +71,12 @@ def list_models(output: Format = "table") -> None:
 
 @app.command("show")
 def show(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A name of `simperf zoo list`, or a model's file.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME", help="A name of `simperf zoo list`, or a model's file.", autocompletion=model_names
+        ),
+    ],
     batch: Batch = 32,
     precision: Precision = "fp32",
     optimizer: Optimizer = "",

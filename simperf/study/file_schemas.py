@@ -6,14 +6,17 @@ from typing import Any
 
 from simperf.errors import UnknownNameError
 from simperf.scenario.json_schema import json_schema, quantity
+from simperf.study.layouts.request import OF_SCENARIO, TABLES
 from simperf.study.planning.plan_file import PlanFile
 from simperf.training.strategies import REPLICATED
 from simperf.workload.mixed import TRAINING_PRECISIONS
 
-__all__ = ["file_schema"]
+__all__ = ["file_schema", "schema_kinds"]
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 Schema = dict[str, Any]
+#: kinds beside those of scenarios and parts
+_OWN = ("plan", "layouts", "finished-plan")
 
 
 def file_schema(kind: str) -> Schema:
@@ -22,8 +25,8 @@ def file_schema(kind: str) -> Schema:
     Parameters
     ----------
     kind : str
-        ``"plan"`` is what `simperf plan` reads, ``"finished-plan"`` what `TrainingPlan.save` writes; all others as in
-        `simperf.scenario.json_schema.json_schema`.
+        ``"plan"`` is what `simperf plan` reads, ``"layouts"`` what it reads of a search of layouts, ``"finished-plan"``
+        what `TrainingPlan.save` writes; all others as in `simperf.scenario.json_schema.json_schema`.
 
     Raises
     ------
@@ -32,12 +35,23 @@ def file_schema(kind: str) -> Schema:
     """
     if kind == "plan":
         return {"$schema": _DRAFT, "title": "simperf plan", **_plan()}
+    if kind == "layouts":
+        return {"$schema": _DRAFT, "title": "simperf layouts", **_layouts()}
     if kind == "finished-plan":
         return {"$schema": _DRAFT, **PlanFile.model_json_schema(), "title": "simperf finished plan"}
     try:
         return json_schema(kind)
     except UnknownNameError as error:
-        raise UnknownNameError(error.kind, kind, [*error.known, "plan", "finished-plan"]) from None
+        raise UnknownNameError(error.kind, kind, [*error.known, *_OWN]) from None
+
+
+def schema_kinds() -> tuple[str, ...]:
+    """Kinds of files that have a schema, by name."""
+    try:
+        file_schema("")
+    except UnknownNameError as error:
+        return tuple(sorted(error.known))
+    raise AssertionError("a kind has no name")
 
 
 def _table(properties: Schema, *, required: tuple[str, ...] = ()) -> Schema:
@@ -104,3 +118,32 @@ def _plan() -> Schema:
         "calibration": _table({"use": text}),
     }
     return _table(tables, required=("plan", "candidates"))
+
+
+def _layouts() -> Schema:
+    """A search of layouts: its own tables; those of a scenario are checked by the scenario."""
+    text: Schema = {"type": "string"}
+    count: Schema = {"type": "integer", "minimum": 1}
+    several: Schema = {"anyOf": [count, text, {"type": "array", "items": {"anyOf": [count, text]}, "minItems": 1}]}
+    share: Schema = {"anyOf": [{"type": "number", "minimum": 0}, text]}
+    head = {
+        "title": text,
+        "tokens": {"type": "number", "exclusiveMinimum": 0},
+        "deadline": quantity("s"),
+        "budget": quantity("USD"),
+        "force": {"type": "boolean"},
+    }
+    single = {"model": text, "batch": count, "sequence": count, "folder": text, "top": count, "within": share}
+    search = dict.fromkeys(TABLES["layouts"], several) | single | {"time": quantity("s")}
+    prices = {"own": {"type": "object", "additionalProperties": quantity("USD/h")}}
+    times = ("node_mtbf", "restart", "repair", "interval")
+    failures = {**{key: quantity("s") for key in times}, "checkpoint": quantity("B/s"), "runs": count}
+    tables: Schema = {
+        "format": {"const": 1},
+        "plan": _table(head),
+        "layouts": _table(search, required=("model", "on")),
+        "prices": _table(prices),
+        "failures": _table(failures, required=("node_mtbf",)),
+        **{name: {"type": "object"} for name in OF_SCENARIO},
+    }
+    return _table(tables, required=("layouts",))

@@ -26,7 +26,7 @@ from simperf.workload.transformers import Transformer
 from simperf.workload.transformers.flops import RECOMPUTATIONS
 from simperf.workload.transformers.transformer_file import transformer_table
 
-__all__ = ["STACK", "TABLES", "LayoutRequest", "TrainingMachine", "load_layouts", "make_layouts"]
+__all__ = ["OF_SCENARIO", "STACK", "TABLES", "LayoutRequest", "TrainingMachine", "load_layouts", "make_layouts"]
 
 #: tables of a file, with their keys; those of a scenario have the keys of a scenario
 TABLES: Mapping[str, tuple[str, ...]] = {
@@ -39,7 +39,7 @@ TABLES: Mapping[str, tuple[str, ...]] = {
     "failures": ("node_mtbf", "checkpoint", "restart", "repair", "interval", "runs"),
 }  # fmt: skip
 #: tables of a scenario that all layouts have alike
-_OF_SCENARIO = ("model", "program", "frontend", "cost", "calibration")
+OF_SCENARIO = ("model", "program", "frontend", "cost", "calibration")
 #: keys of ``[program]`` that the search sets
 _SEARCHED = ("microbatch", "schedule", "chunks", "recompute", "precision", "stage_layers", "batch", "batch_per_gpu")
 #: keys of ``[program]`` that make steps unequal, so that no bound holds
@@ -180,8 +180,8 @@ def make_layouts(data: Mapping[str, Any]) -> LayoutRequest:
 def _read(toml: TomlFile) -> LayoutRequest:
     problems: list[Problem] = []
     for key in toml.data:
-        if key not in (*TABLES, *_OF_SCENARIO, "format"):
-            known = (*TABLES, *_OF_SCENARIO)
+        if key not in (*TABLES, *OF_SCENARIO, "format"):
+            known = (*TABLES, *OF_SCENARIO)
             problems.append(toml.problem((key,), f"unknown table{nearest(key, known)}"))
     head, table, prices, failing = (RequestTable(toml, name, keys, problems) for name, keys in TABLES.items())
     folder = Path(toml.path).absolute().parent if toml.path else Path.cwd()
@@ -238,7 +238,7 @@ def _read(toml: TomlFile) -> LayoutRequest:
 def _base(toml: TomlFile, problems: list[Problem]) -> dict[str, Any]:
     """Tables of a scenario that all layouts have."""
     found: dict[str, Any] = {}
-    for key in _OF_SCENARIO:
+    for key in OF_SCENARIO:
         given = toml.data.get(key, {})
         if not isinstance(given, Mapping):
             problems.append(toml.problem((key,), f"a table [{key}] is expected", value=given))
