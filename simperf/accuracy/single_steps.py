@@ -13,7 +13,7 @@ from simperf.accuracy.fitted_constants import constants_behind
 from simperf.accuracy.leave_out.measured_steps import MeasuredStep, measured_steps
 from simperf.accuracy.leave_out.step_grades import arithmetic_of, share_of_peak
 from simperf.accuracy.questions import ONE_GPU
-from simperf.accuracy.validation import ValidationRow
+from simperf.accuracy.validation import Track, ValidationRow, untracked
 from simperf.run import run
 
 __all__ = ["STEPS_TITLE", "single_step_table"]
@@ -23,7 +23,7 @@ _RATE = "samples per second"
 STEPS_TITLE = "Steps of one GPU: "
 
 
-def single_step_table(steps: Iterable[MeasuredStep] | None = None) -> list[ValidationRow]:
+def single_step_table(steps: Iterable[MeasuredStep] | None = None, *, track: Track = untracked) -> list[ValidationRow]:
     """Each measured model, precision and batch on each GPU, without the speed of one GPU that scenarios are given.
 
     Steps that a scenario of one GPU quotes have a row of their own among what scenarios quote, and none here.
@@ -32,10 +32,13 @@ def single_step_table(steps: Iterable[MeasuredStep] | None = None) -> list[Valid
     ----------
     steps : iterable of MeasuredStep, optional
         Those of all shipped scenarios if left out.
+    track : callable
+        Is given the steps, and passes them on one by one.
     """
+    asked = list(measured_steps() if steps is None else steps)
     every = [
         arithmetic_of(step, run(step.scenario, record=False).metrics[_RATE].value)
-        for step in (measured_steps() if steps is None else steps)
+        for step in track(asked, "steps of one GPU")
     ]
     return [
         ValidationRow(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from simperf.accuracy.left_out_cases import sound_cases
 from simperf.accuracy.ring_fit import ring_table
 from simperf.accuracy.single_steps import single_step_table
 from simperf.accuracy.timed_passes import passes_table
-from simperf.accuracy.validation import ValidationRow, validation_table
+from simperf.accuracy.validation import Track, ValidationRow, untracked, validation_table
 from simperf.errors import InputError, Problem
 from simperf.scenario import shipped_scenarios
 
@@ -32,7 +32,7 @@ _LARGE = "Large models"
 
 
 def validation_sections(
-    files: Sequence[str] = (), truth: str | os.PathLike[str] | None = None
+    files: Sequence[str] = (), truth: str | os.PathLike[str] | None = None, *, track: Track = untracked
 ) -> dict[str, list[ValidationRow]]:
     """Validation tables of scenarios, and of a folder of measured data, by the title of their section.
 
@@ -42,6 +42,8 @@ def validation_sections(
         Scenarios; the shipped ones that were measured if there are none.
     truth : path, optional
         The folder; without it the stored table of large models counts, unless scenarios were chosen.
+    track : callable
+        Is given what is predicted, part by part, and passes its items on one by one.
 
     Raises
     ------
@@ -51,11 +53,11 @@ def validation_sections(
     if truth is not None:
         _parts_of(Path(truth))  # before minutes of predictions, not after
     names = list(files) or [name for name in shipped_scenarios() if name.startswith("measured/")]
-    sections = {QUOTED: validation_table(names)}
+    sections = {QUOTED: validation_table(names, track=track)}
     if not files:
-        sections["Training steps of one GPU, without its measured speed"] = single_step_table()
+        sections["Training steps of one GPU, without its measured speed"] = single_step_table(track=track)
     if truth is not None:
-        sections |= published_tables(truth)
+        sections |= published_tables(truth, track=track)
     elif not files:
         sections |= {_LARGE: large_rows()[0]}
     if not any(sections.values()):
@@ -66,7 +68,7 @@ def validation_sections(
     return sections
 
 
-def published_tables(folder: str | os.PathLike[str]) -> dict[str, list[ValidationRow]]:
+def published_tables(folder: str | os.PathLike[str], *, track: Track = untracked) -> dict[str, list[ValidationRow]]:
     """Every table of a folder of measured data that can be predicted, by the title of its section.
 
     The folder has any of ``cases.json``, ``nccl`` (tables of all-reduce), ``llm`` (files of large models) and
@@ -79,16 +81,17 @@ def published_tables(folder: str | os.PathLike[str]) -> dict[str, list[Validatio
     """
     there = Path(folder)
     cases, tables, large = _parts_of(there)
-    sections: dict[str, list[ValidationRow]] = {}
+    makers: dict[str, Callable[[], list[ValidationRow]]] = {}
     if cases.exists():
         known = sound_cases(folder)[0]
-        sections["Kernels from the catalogue's peaks"] = kernel_table(known)
-        sections["Collectives from the catalogue"] = collective_table(known)
-        sections["Passes on one GPU"] = passes_table(known)
+        makers["Kernels from the catalogue's peaks"] = lambda: kernel_table(known)
+        makers["Collectives from the catalogue"] = lambda: collective_table(known)
+        makers["Passes on one GPU"] = lambda: passes_table(known)
     if tables.exists():
-        sections["All-reduce with two fitted constants"] = ring_table(there)
+        makers["All-reduce with two fitted constants"] = lambda: ring_table(there)
     if large.exists():
-        sections[_LARGE] = large_rows(large)[0]
+        makers[_LARGE] = lambda: large_rows(large)[0]
+    sections = {title: makers[title]() for title in track(list(makers), "published tables")}
     return {title: rows for title, rows in sections.items() if rows}
 
 

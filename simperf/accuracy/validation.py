@@ -7,9 +7,10 @@ signed error of each figure. Nothing is left out: a file that cannot be run is a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from simperf.accuracy.baselines import ScalingBaselines, scaling_baselines
 from simperf.accuracy.figure_class import FigureBasis, FigureClass, figure_class
@@ -21,7 +22,7 @@ from simperf.run import Attempt, run_variants
 from simperf.scenario import Scenario, load_scenario
 from simperf.scenario.checking import check_measurements
 
-__all__ = ["ValidationRow", "validation_rows", "validation_table"]
+__all__ = ["Track", "ValidationRow", "untracked", "validation_rows", "validation_table"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +108,24 @@ class ValidationRow:
         return value / nearest - 1 if nearest else 0.0
 
 
-def validation_table(paths: Iterable[str]) -> list[ValidationRow]:
+#: takes a list and what is done with it, and passes the list's items on: so that a caller can show how far it is
+Track = Callable[[Sequence[Any], str], Iterable[Any]]
+
+
+def untracked(items: Sequence[Any], what: str) -> Iterable[Any]:
+    """Items as they are: a `Track` that shows nothing."""
+    return items
+
+
+def validation_table(paths: Iterable[str], *, track: Track = untracked) -> list[ValidationRow]:
     """Run measured scenarios and hold them against their figures.
 
     Parameters
     ----------
     paths : iterable of str
         Files, or names of shipped scenarios; files without measurements add no row.
+    track : callable
+        Is given the scenarios, and passes them on one by one.
 
     Raises
     ------
@@ -127,7 +139,7 @@ def validation_table(paths: Iterable[str]) -> list[ValidationRow]:
             raise InputError(Problem("the scenario is named twice", file=path, expected="each scenario once"))
         scenarios[file] = scenario
     rows: list[ValidationRow] = []
-    for scenario in scenarios.values():
+    for scenario in track(list(scenarios.values()), "scenarios"):
         if scenario.measurements or any(variant.measurements for variant in scenario.variants):
             rows += validation_rows(scenario, run_variants(scenario, record=False))
     return rows

@@ -291,8 +291,9 @@ def _usage(error: Any) -> int:
 
 def _say(text: str) -> None:
     from simperf.errors import printable
+    from simperf.report.terminal import fold_message
 
     try:
-        print(printable(text), file=sys.stderr, flush=True)  # noqa: T201
+        print(fold_message(printable(text)), file=sys.stderr, flush=True)  # noqa: T201
     except (OSError, ValueError):  # nobody reads it, or there is no room: the exit code says it alone
         _discard(sys.stderr)

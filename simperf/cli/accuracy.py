@@ -28,14 +28,14 @@ def accuracy(
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this file.")] = None,
     plot: Plot = None,
 ) -> None:
-    """Hold predictions against published measurements: what to expect by question, then every figure."""
+    """Compare predictions with published measurements: what to expect by question, then every figure."""
     from simperf.cli.outputs import verify_outputs
-    from simperf.cli.terminal import note
+    from simperf.cli.terminal import note, track
     from simperf.files import write_text
     from simperf.report.accuracy_output import accuracy_output
 
     verify_outputs(text=output, plot=plot, reads=files or ())  # before minutes of predictions, not after
-    text = accuracy_output(files or (), truth, form, plot=plot)
+    text = accuracy_output(files or (), truth, form, plot=plot, track=track)
     if output is None:
         typer.echo(text)
     else:

@@ -13,18 +13,21 @@ from simperf.version import __version__
 __all__ = ["COMMANDS", "app", "command"]
 
 _WELCOME = f"""\
-simperf {__version__} predicts how long deep-learning work takes on hardware that you do not have.
-A scenario (a TOML file) names a machine and a program; simperf simulates it and
-says where the time goes.
+simperf {__version__} predicts how long deep-learning work takes on hardware that you do
+not have. A scenario (a TOML file) names a machine and a program; simperf
+simulates it and says where the time goes.
 
 Try:
-  simperf scenarios list                                  what comes with simperf
-  simperf compare d2l/sync-160mb                          add up gradients on a GPU, the CPU, or everywhere
-  simperf run d2l/async --set program.t2="5 us"           one run, with a number changed
-  simperf run d2l/copy-overlap --trace overlap.json.gz    a timeline for https://ui.perfetto.dev
-  simperf topo dgx-1v                                     how the GPUs of a machine are connected
+  simperf scenarios list                       what comes with simperf
+  simperf compare d2l/sync-160mb               where to add up gradients
+  simperf run d2l/async --set program.t2="5 us"
+                                               one run, with a number changed
+  simperf run d2l/copy-overlap --trace overlap.json.gz
+                                               its timeline, for ui.perfetto.dev
+  simperf topo dgx-1v                          how a machine's GPUs are connected
 
-`simperf init scenario first.toml` writes a file to start from; `simperf --help` lists all commands."""
+`simperf init scenario first.toml` writes a file to start from.
+`simperf --help` lists all commands."""
 
 #: command -> module of this package, and function or `typer.Typer` in it, in the order of the help
 COMMANDS = {

@@ -74,8 +74,7 @@ def plan(
         return _search(request, given, explain=explain, engine=engine, everything=everything, form=form, cache=cache)
     refuse_alone(context, {**dict.fromkeys(_WITH_LAYOUTS, "layouts"), "output": "layouts", "fresh": "layouts"})
     from simperf.cli.outputs import verify_outputs
-    from simperf.cli.sweep import Shown
-    from simperf.cli.terminal import note, play, typed
+    from simperf.cli.terminal import StudyProgress, note, play, typed
     from simperf.report.limits import format_limits
     from simperf.report.plans import format_candidate, plan_output, plot_plan
     from simperf.study.limits import limits
@@ -83,7 +82,7 @@ def plan(
     from simperf.study.planning import plan as make_plan
 
     verify_outputs(plot=plot, report=report)
-    shown = Shown()
+    shown = StudyProgress()
     try:
         found = make_plan(load_request(file, force=force), engine=engine, samples=samples, cache=cache, progress=shown)
     finally:
@@ -183,14 +182,13 @@ def _search(
     cache: bool,
 ) -> int:
     """Search, and show what was found."""
-    from simperf.cli.sweep import Shown
-    from simperf.cli.terminal import note, play
+    from simperf.cli.terminal import StudyProgress, note, play
     from simperf.report.layout_plans import layouts_output
     from simperf.report.limits import format_limits
     from simperf.study.layouts import plan_layouts
     from simperf.study.limits import limits
 
-    output, shown = given.get("output"), Shown()
+    output, shown = given.get("output"), StudyProgress()
     journal = f"{output}.journal" if output is not None else None
     try:
         found = plan_layouts(

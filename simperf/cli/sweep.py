@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from simperf.scenario import Scenario
     from simperf.study.table import Table
 
-__all__ = ["Shown", "sweep"]
+__all__ = ["sweep"]
 
 
 def sweep(
@@ -57,7 +57,7 @@ def sweep(
 ) -> int:
     """Run a scenario at many points; what is done is kept, and the same command goes on after an interruption."""
     from simperf.cli.outputs import verify_outputs
-    from simperf.cli.terminal import note, note_code, typed
+    from simperf.cli.terminal import StudyProgress, note, note_code, typed
     from simperf.errors import InputError, Problem
     from simperf.scenario import load_scenario
     from simperf.study.axes import LatinHypercube
@@ -73,7 +73,7 @@ def sweep(
         raise InputError(Problem("a number of points belongs to --design lhs", file="--points", value=str(points)))
     note_code(file, changes or ())
     scenario = load_scenario(file, forced(changes, force), seed=seed)
-    shown = Shown()
+    shown = StudyProgress()
     try:
         table = run_sweep(
             scenario,
@@ -132,38 +132,3 @@ def _write(table: Table, output: str, file: Path | None) -> None:
     typer.echo(format_table(table, output))
     if file is not None:
         note(f"wrote {file}: {len(table)} points")
-
-
-class Shown:
-    """Progress on a terminal, at most ten times a second."""
-
-    def __init__(self) -> None:
-        import sys
-
-        self.done, self._terminal, self._last = 0, sys.stderr.isatty(), -1.0
-
-    def __call__(self, progress: object) -> None:
-        """Show how far it is."""
-        from simperf.study.sweep import Progress
-
-        assert isinstance(progress, Progress)
-        self.done = progress.done
-        if not self._terminal or (progress.elapsed - self._last < 0.1 and progress.done < progress.total):
-            return
-        self._last = progress.elapsed
-        left = progress.left
-        text = f"[{progress.done}/{progress.total}]"
-        text += f" {_clock(left)} left" if left is not None and progress.done < progress.total else ""
-        text += f", {progress.failed} failed" if progress.failed else ""
-        typer.echo(f"\r\x1b[K{text}", nl=False, err=True)
-
-    def end(self) -> None:
-        """Clear the line."""
-        if self._terminal:
-            typer.echo("\r\x1b[K", nl=False, err=True)
-
-
-def _clock(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

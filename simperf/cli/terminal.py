@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from time import monotonic
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import typer
 
@@ -17,14 +17,18 @@ if TYPE_CHECKING:
     from simperf.results import Result
     from simperf.scenario import Scenario
 
-__all__ = ["note", "note_code", "play", "progress", "typed"]
+__all__ = ["StudyProgress", "note", "note_code", "play", "progress", "track", "typed"]
+
+
+Item = TypeVar("Item")
 
 
 def note(text: str) -> None:
     """Say something that is not the result."""
     from simperf.errors import printable
+    from simperf.report.terminal import fold_message
 
-    typer.echo(printable(text), err=True)
+    typer.echo(fold_message(printable(text)), err=True)
 
 
 def note_code(file: str, changes: Sequence[str] = ()) -> None:
@@ -48,15 +52,60 @@ def note_code(file: str, changes: Sequence[str] = ()) -> None:
 
 
 def progress(names: Iterable[str]) -> Iterator[str]:
-    """Pass names on; on a terminal say which one is being worked on."""
-    shown = sys.stderr.isatty()
-    listed = list(names)
+    """Pass names on; on a terminal say which one is being worked on, and how long the others will take."""
+    from simperf.report.terminal import clock
+
+    listed, began = list(names), monotonic()
+    shown = sys.stderr.isatty() and len(listed) > 1
     for index, name in enumerate(listed, 1):
-        if shown and len(listed) > 1:
-            typer.echo(f"\r\x1b[K[{index}/{len(listed)}] {name}", nl=False, err=True)
+        done = index - 1
+        left = f", {clock((monotonic() - began) / done * (len(listed) - done))} left" if done else ""
+        if shown:
+            typer.echo(f"\r\x1b[K[{index}/{len(listed)}] {name}{left}", nl=False, err=True)
         yield name
-    if shown and len(listed) > 1:
+    if shown:
         typer.echo("\r\x1b[K", nl=False, err=True)
+
+
+def track(items: Sequence[Item], what: str) -> Iterator[Item]:
+    """Pass items on; on a terminal show how many are done, and an estimate of the time left."""
+    if not sys.stderr.isatty() or len(items) < 2:
+        yield from items
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, TextColumn("left"), console=Console(stderr=True), transient=True) as shown:
+        yield from shown.track(items, description=what)
+
+
+class StudyProgress:
+    """Points that are done and time that is left of a study, on a terminal, at most ten times a second."""
+
+    def __init__(self) -> None:
+        self.done, self._terminal, self._last = 0, sys.stderr.isatty(), -1.0
+
+    def __call__(self, progress: object) -> None:
+        """Show how far it is."""
+        from simperf.report.terminal import clock
+        from simperf.study.sweep import Progress
+
+        assert isinstance(progress, Progress)
+        self.done = progress.done
+        if not self._terminal or (progress.elapsed - self._last < 0.1 and progress.done < progress.total):
+            return
+        self._last = progress.elapsed
+        left = progress.left
+        text = f"[{progress.done}/{progress.total}]"
+        text += f" {clock(left)} left" if left is not None and progress.done < progress.total else ""
+        text += f", {progress.failed} failed" if progress.failed else ""
+        typer.echo(f"\r\x1b[K{text}", nl=False, err=True)
+
+    def end(self) -> None:
+        """Clear the line."""
+        if self._terminal:
+            typer.echo("\r\x1b[K", nl=False, err=True)
 
 
 def typed() -> str:

@@ -18,7 +18,7 @@ from simperf.accuracy.product_tables import product_tables
 from simperf.accuracy.products import product_grades
 from simperf.accuracy.recordings import boxed_clusters, recorded
 from simperf.accuracy.tables import failures_counted, fit_tables, validation_sections
-from simperf.accuracy.validation import ValidationRow
+from simperf.accuracy.validation import Track, ValidationRow, untracked
 from simperf.report.accuracy_overview import overview_text
 from simperf.report.accuracy_plot import draw_accuracy
 from simperf.report.accuracy_rows import rows_csv, rows_page
@@ -42,7 +42,12 @@ Form = Literal["table", "csv", "json", "markdown", "rows", "data"]
 
 
 def accuracy_output(
-    files: Sequence[str], truth: Path | None, form: Form, *, plot: str | os.PathLike[str] | None = None
+    files: Sequence[str],
+    truth: Path | None,
+    form: Form,
+    *,
+    plot: str | os.PathLike[str] | None = None,
+    track: Track = untracked,
 ) -> str:
     """Predictions beside published measurements, as text.
 
@@ -57,13 +62,15 @@ def accuracy_output(
         every row that this page is about.
     plot : path, optional
         Picture to write beside.
+    track : callable
+        As of `simperf.accuracy.tables.validation_sections`.
 
     Raises
     ------
     InputError
         Nothing was measured, or a file cannot be read or written.
     """
-    sections = validation_sections(files, truth)
+    sections = validation_sections(files, truth, track=track)
     every = [row for section in sections.values() for row in section]
     folder = None if files else truth
     kernels = kernel_figures(folder) if folder is not None and (plot or form in ("table", "markdown")) else []

@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["bar", "columns", "fold_comments", "titled", "to_lines", "to_text", "unicode_output"]
+__all__ = [
+    "bar",
+    "clock",
+    "columns",
+    "fold_comments",
+    "fold_message",
+    "titled",
+    "to_lines",
+    "to_text",
+    "unicode_output",
+]
 
 #: columns of a file, a pipe, or a terminal that does not say
 WIDTH = 80
@@ -43,6 +53,19 @@ def bar(share: float, width: int, *, unicode: bool) -> str:
     eighths = max(round(8 * share * width), 1 if share > 0 else 0)
     drawn = "█" * (eighths // 8) + (_EIGHTHS[eighths % 8] if eighths % 8 else "")
     return drawn.ljust(width)
+
+
+def clock(seconds: float) -> str:
+    """A time that is left, in minutes and seconds, or in hours too.
+
+    Examples
+    --------
+    >>> clock(65.4), clock(7384)
+    ('1:05', '2:03:04')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def columns() -> int:
@@ -100,6 +123,21 @@ def fold_comments(text: str, width: int | None = None) -> str:
         comment = line.startswith("# ") and len(line) > width
         more = {"subsequent_indent": "#   ", "break_long_words": False, "break_on_hyphens": False}
         lines += textwrap.wrap(line, width, **more) if comment else [line]  # type: ignore[arg-type]
+    return "\n".join(lines)
+
+
+def fold_message(text: str) -> str:
+    """A message for standard error: on a terminal its lines fold at words; elsewhere each stays a line, for grep."""
+    import textwrap
+
+    if not sys.stderr.isatty():
+        return text
+    width, lines = max(NARROWEST, shutil.get_terminal_size((WIDTH, 24)).columns), list[str]()
+    for line in text.split("\n"):
+        more = {"break_long_words": False, "break_on_hyphens": False, "replace_whitespace": False}
+        indent = " " * (len(line) - len(line.lstrip()) + 4)
+        folded = textwrap.wrap(line, width, subsequent_indent=indent, **more)  # type: ignore[arg-type]
+        lines += folded if len(line) > width else [line]
     return "\n".join(lines)
 
 

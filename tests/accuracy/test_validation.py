@@ -68,7 +68,9 @@ def test_a_run_that_fails_is_a_row_with_its_reason(tmp_path):
 
 
 def test_every_form_holds_every_row(rows):
-    assert validation_text(rows).count("measured") == len(rows)
+    text = validation_text(rows)
+    assert all(f"{100 * row.error:+.1f} %" in text for row in rows)
+    assert text.count("measured") == len({row.title for row in rows})
     assert len(list(csv.DictReader(io.StringIO(validation_csv(rows))))) == len(rows)
     table = json.loads(validation_json(rows))
     assert [one["error"] for one in table] == [row.error for row in rows]
