@@ -97,7 +97,7 @@ class FittedTable:
 
     def sizes(self, width: int) -> list[int] | None:
         """Width of each column so that all fit at a width and no word is broken; None if they do not [characters]."""
-        widest, least = [], []
+        widest, bodies, least = [], [], []
         for index in range(self._count):
             cells = self._cells(index)
             lines = [len(line) for cell in cells for line in cell.split("\n")]
@@ -107,23 +107,14 @@ class FittedTable:
             most = max([*lines, *(len(line) for line in name.split("\n"))], default=0)
             rigid = self._right(index) or index in self.whole
             widest.append(most)
+            bodies.append(max(lines, default=0))
             least.append(max(head, max(lines, default=0) if rigid else max(words, min(most, _NARROW))))
         room = width - self.gap * (self._count - 1)
         if sum(least) > room:
             return None
-        spare = room - sum(least)
-        wanted = [most - size for most, size in zip(widest, least, strict=True)]
-        if sum(wanted) <= spare:
-            return widest
-        sizes = list(least)
-        for index in sorted(range(self._count), key=lambda one: wanted[one]):  # who wants little gets all of it
-            waiting = sum(1 for other in wanted if other >= wanted[index]) or 1
-            given = min(wanted[index], spare // waiting if wanted[index] else 0)
-            sizes[index] += given
-            spare -= given
-        greedy = max(range(self._count), key=lambda one: widest[one] - sizes[one])
-        sizes[greedy] += min(spare, widest[greedy] - sizes[greedy])
-        return sizes
+        # cells come before names of columns, which fold more easily
+        bodies = [max(body, size) for body, size in zip(bodies, least, strict=True)]
+        return _spread(_spread(least, bodies, room), widest, room)
 
     def _table(self, sizes: Sequence[int]) -> Table:
         from rich.table import Table
@@ -197,3 +188,14 @@ def _folded(parts: Sequence[str], width: int, first: str, then: str) -> list[str
         else:
             line += part
     return [*lines, line] if line.strip() else lines
+
+
+def _spread(sizes: Sequence[int], wanted: Sequence[int], room: int) -> list[int]:
+    """Sizes that grow towards what is wanted as far as there is room: who wants little gets all of it."""
+    found, spare = list(sizes), room - sum(sizes)
+    order = sorted(range(len(found)), key=lambda index: wanted[index] - found[index])
+    for place, index in enumerate(order):
+        given = max(0, min(wanted[index] - found[index], spare // (len(order) - place)))
+        found[index] += given
+        spare -= given
+    return found

@@ -254,7 +254,8 @@ class Table:
         if self.failed:
             columns.append("error")
         rows = [[self._text(record, name) for name in columns] for record in records]
-        header = [name.removeprefix("metrics.").replace("_", " ") for name in columns]
+        words = {"limited_by": "limited by"}  # keys and metrics as they are written
+        header = [words.get(name, name.removeprefix("metrics.")) for name in columns]
         return header, rows
 
     def _text(self, record: dict[str, Any], column: str) -> str:
