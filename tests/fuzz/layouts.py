@@ -36,7 +36,10 @@ LATENT = {"kv_rank": 64, "q_rank": 64, "rope_dim": 16, "value_dim": 32, "head_di
 #: keys of a model that need others, or take part in its arithmetic
 CHANGES = (
     *({"kv_heads": count} for count in (1, 2, 4, 8, 3)),
-    *({key: True} for key in ("tied", "bias", "qkv_bias", "qk_norm", "dropout", "sinks", "embed_norm")),
+    *(
+        {key: True}
+        for key in ("tied", "bias", "qkv_bias", "qk_norm", "dropout", "sinks", "embed_norm", "parallel_block")
+    ),
     *({"norm": "layer", "positions": one, "activation": "gelu"} for one in ("learned", "rotary", "alibi", "none")),
     *({"layers": count} for count in (1, 2, 3, 6, 8, 12)),
     *({"window": 32, "window_layers": count} for count in (1, 4, 9)),

@@ -26,6 +26,10 @@ MOST = 10**8
 #: blocks of a model: the deepest that was published has 2,500, and each takes memory and time before anything is run
 MOST_BLOCKS = 10_000
 _BLOCKS = ("layers", "window_layers", "dense_layers", "mtp")
+_FLAGS = (
+    *("norm_bias", "tied", "bias", "qkv_bias", "qk_norm", "embed_norm"),
+    *("sinks", "parallel_block", "dropout", "router_bias"),
+)
 
 
 class Weight(NamedTuple):
@@ -42,7 +46,7 @@ class Weight(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transformer:
-    """A decoder-only transformer, normalised before attention and before the feed-forward network.
+    """A decoder-only transformer, normalised before attention and before the feed-forward network, or before both.
 
     Parameters
     ----------
@@ -82,6 +86,9 @@ class Transformer:
         Whether the embedding is normalised.
     sinks : bool
         Whether attention has a learned sink, a weight a query head.
+    parallel_block : bool
+        Whether attention and the feed-forward network stand side by side: both read the input of the block, normalised
+        once, and are added to it.
     window : int
         Tokens that attention looks back at in `window_layers` of the blocks; 0 for all.
     window_layers : int
@@ -146,6 +153,7 @@ class Transformer:
     qk_norm: bool = False
     embed_norm: bool = False
     sinks: bool = False
+    parallel_block: bool = False
     window: int = 0
     window_layers: int = 0
     kv_rank: int = 0
@@ -171,17 +179,7 @@ class Transformer:
             if value not in known:
                 message = f"no such {key}{nearest(str(value), known)}"
                 problems.append(Problem(message, key=key, value=str(value), expected=", ".join(known)))
-        for key in (
-            "norm_bias",
-            "tied",
-            "bias",
-            "qkv_bias",
-            "qk_norm",
-            "embed_norm",
-            "sinks",
-            "dropout",
-            "router_bias",
-        ):
+        for key in _FLAGS:
             if not isinstance(value := getattr(self, key), bool):
                 problems.append(Problem("yes or no is expected", key=key, value=repr(value), expected="true or false"))
         for key in ("name", "title", "source"):
@@ -326,7 +324,8 @@ class Transformer:
         """Weights of one block, with its experts or, if `dense`, without."""
         yield from self._norm(f"{name}.norm1")
         yield from self._latent(name) if self.kv_rank else self._heads(name)
-        yield from self._norm(f"{name}.norm2")
+        if not self.parallel_block:
+            yield from self._norm(f"{name}.norm2")
         if not self.experts or dense:
             yield from self._network(name, self.ffn or 4 * self.hidden)
             return

@@ -26,6 +26,7 @@ _NEITHER: Mapping[str, Any] = {
     "qk_norm": False,
     "embed_norm": False,
     "sinks": False,
+    "parallel_block": False,
     "window": 0,
     "kv_rank": 0,
     "experts": 0,

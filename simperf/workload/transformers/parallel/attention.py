@@ -95,8 +95,11 @@ class Attention:
 
     def forward(self, record: PassRecord, x: str) -> None:
         """Operations from the norm's output to ``attention.output``."""
+        self.attend(record, self.matrices[0].forward(record, x))
+
+    def attend(self, record: PassRecord, qkv: str) -> None:
+        """Operations from queries, keys and values to ``attention.output``."""
         sizes, width = self.sizes, self.sizes.width
-        qkv = self.matrices[0].forward(record, x)
         parts = (*self._queries_and_keys, _Part("v", sizes.kv_heads, sizes.keys))
         # queries and keys are made anew if they are rotated or normalised, values if the kernel wants them in one piece
         for part in parts:
@@ -155,6 +158,10 @@ class Attention:
 
     def backward(self, record: PassRecord, gradient: str, x: str) -> str:
         """Gradients down to that of the norm's output `x`, which is freed; its name."""
+        return self.matrices[0].backward(record, self.attend_back(record, gradient), x)
+
+    def attend_back(self, record: PassRecord, gradient: str) -> str:
+        """Gradients down to that of queries, keys and values; its name."""
         sizes, width = self.sizes, self.sizes.width
         made = [
             Kept(f"{name}.gradient", width * sizes.tokens * size)
@@ -182,7 +189,7 @@ class Attention:
             makes=[Kept("qkv.gradient", width * sizes.tokens * whole)],
             frees=[one.name for one in made],
         )
-        return self.matrices[0].backward(record, "qkv.gradient", x)
+        return "qkv.gradient"
 
     @property
     def _tokens(self) -> int:

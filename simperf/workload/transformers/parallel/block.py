@@ -9,123 +9,25 @@ from simperf.workload.layer_kernels import LayerKernels
 from simperf.workload.transformers import arithmetic
 from simperf.workload.transformers.flops import Recomputation
 from simperf.workload.transformers.parallel.attention import Attention
+from simperf.workload.transformers.parallel.branches import FirstMatrices, LastMatrices
 from simperf.workload.transformers.parallel.experts import Mixture
 from simperf.workload.transformers.parallel.latent import LatentAttention
-from simperf.workload.transformers.parallel.linear import Linear, accumulated, frozen_weights
+from simperf.workload.transformers.parallel.linear import Linear, frozen_weights
 from simperf.workload.transformers.parallel.network import FeedForward
-from simperf.workload.transformers.parallel.operations import SINGLE, each, norm_back, norm_forward, statistics
+from simperf.workload.transformers.parallel.norm_step import NormStep
+from simperf.workload.transformers.parallel.operations import SINGLE, each
 from simperf.workload.transformers.parallel.record import PassRecord, recorded_passes
 from simperf.workload.transformers.parallel.sizes import RankSizes
 from simperf.workload.transformers.passes import Kept, LayerPasses
 
-__all__ = ["Block", "NormStep"]
-
-
-@dataclass(frozen=True, slots=True)
-class NormStep:
-    """A normalisation of this rank's tokens.
-
-    Parameters
-    ----------
-    name : str
-    sizes : RankSizes
-    kernels : LayerKernels
-    """
-
-    name: str
-    sizes: RankSizes
-    kernels: LayerKernels
-
-    @property
-    def _fused(self) -> bool:
-        return self.kernels.fuses_norm(self.sizes.model.norm)
-
-    @property
-    def kept(self) -> tuple[str, ...]:
-        """Tensors that the backward pass reads: its output, statistics of rows, and what it has written."""
-        written = () if self._fused else (f"{self.name}.wide", f"{self.name}.scaled")
-        return f"{self.name}.output", f"{self.name}.statistics", *written
-
-    def forward(self, record: PassRecord) -> str:
-        """The kernel; the name of its output."""
-        sizes, norm = self.sizes, self.sizes.model.norm
-        output, rows, *_ = self.kept
-        made = [Kept(output, sizes.local), Kept(rows, statistics(norm, sizes.local_tokens))]
-        if not self._fused:
-            self._written(record)
-            for one in made:
-                record.hold(*one)
-            return output
-        record.op(norm_forward(norm, sizes.local_tokens, sizes.hidden, sizes.precision), self.name, makes=made)
-        return output
-
-    def backward(self, record: PassRecord, gradient: str, x: str, *, plus: str = "") -> str:
-        """Gradient of its input `x`, added to that of the residual; its name."""
-        sizes, found = self.sizes, f"{self.name}.input.gradient"
-        frees = (gradient, x, *self.kept[1:])
-        if self._fused:
-            op = norm_back(sizes.model.norm, sizes.local_tokens, sizes.hidden, sizes.precision)
-            record.op(op, f"{self.name}.gradient", makes=[Kept(found, sizes.local)], frees=frees)
-        else:
-            self._written_back(record)
-            record.hold(found, sizes.local)
-            record.free(*frees)
-        for part in ("weight", "bias") if sizes.model.norm == "layer" and sizes.model.norm_bias else ("weight",):
-            accumulated(record, f"{self.name}.{part}", sizes.hidden, self.kernels, sizes)
-        if not plus:
-            return found
-        width, elements = sizes.width, sizes.local_tokens * sizes.hidden
-        added = each("add", elements, read=2 * width, written=width, dtype=sizes.precision)
-        made, total = f"{self.name}.residual.gradient", sizes.local
-        record.op(added, f"{self.name}.residual.add", makes=[Kept(made, total)], frees=(found, plus))
-        return made
-
-    def _written(self, record: PassRecord) -> None:
-        """RMS normalization in fp32, a kernel for each operation (pytorch/pytorch 2.6, layer_norm.cpp, rms_norm)."""
-        name, width = self.name, self.sizes.width
-        record.hold(f"{name}.wide", SINGLE * self._elements)
-        self._each(record, "wide", width, SINGLE, family="copy")
-        record.hold(f"{name}.squares", SINGLE * self._elements)
-        self._each(record, "square", SINGLE, SINGLE)
-        self._each(record, "mean", SINGLE, 0.0, family="reduction")
-        self._each(record, "scale", SINGLE, SINGLE)
-        record.hold(f"{name}.scaled", width * self._elements)
-        self._each(record, "narrow", SINGLE, width, family="copy")
-        record.free(f"{name}.squares")
-        self._each(record, "multiply", width, width)
-
-    def _written_back(self, record: PassRecord) -> None:
-        """Its gradient, a kernel for each operation."""
-        name, width = self.name, self.sizes.width
-        record.hold(f"{name}.products", width * self._elements)
-        self._each(record, "weight.product", 2 * width, width)
-        self._each(record, "weight.sum", width, 0.0, family="reduction")
-        record.free(f"{name}.products")
-        record.hold(f"{name}.wide.gradient", 2 * SINGLE * self._elements)
-        self._each(record, "multiply.back", width, width)
-        self._each(record, "narrow.back", width, SINGLE, family="copy")
-        self._each(record, "scale.back", SINGLE, SINGLE)
-        self._each(record, "scale.product", 2 * SINGLE, SINGLE)
-        self._each(record, "scale.sum", SINGLE, 0.0, family="reduction")
-        self._each(record, "square.back", SINGLE, SINGLE)
-        self._each(record, "square.add", 2 * SINGLE, SINGLE)
-        self._each(record, "wide.back", SINGLE, width, family="copy")
-        record.free(f"{name}.wide.gradient")
-
-    @property
-    def _elements(self) -> int:
-        return self.sizes.local_tokens * self.sizes.hidden
-
-    def _each(self, record: PassRecord, name: str, read: float, written: float, *, family: str = "elementwise") -> None:
-        """A kernel over all elements."""
-        kind = {"copy": "copy", "reduction": "sum"}.get(family, "mul")
-        op = each(kind, self._elements, read=read, written=written, dtype="fp32", family=family)
-        record.op(op, f"{self.name}.{name}")
+__all__ = ["Block"]
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
     """A block: attention and feed-forward network, each normalised before and added to what it reads.
+
+    Where they stand side by side (`Transformer.parallel_block`), both read one normalised input, and one sum is added.
 
     Parameters
     ----------
@@ -199,7 +101,7 @@ class Block:
 
     @property
     def _network(self) -> FeedForward | Mixture:
-        """The network between the second norm and its addition to the residual."""
+        """The network between its norm and its addition to the residual."""
         if self.sizes.model.experts and not self.dense:
             return Mixture(self.sizes, self.kernels)
         return FeedForward(self.sizes, self.kernels, self.sizes.ffn)
@@ -219,6 +121,9 @@ class Block:
             return ("input",)
         first, second = self._norms
         inside = [one for one in self._attention.kept if self.recompute == "none" or one not in self._attention.core]
+        if self.sizes.model.parallel_block:
+            masks, network = ("residual1.mask",) * self.sizes.model.dropout, self._network.kept
+            return ("input", *first.kept, *inside, *network, *masks, "branches.gathered")
         unread = self._unread if self.sizes.frozen else ()
         masks = ("residual1.mask", "residual2.mask") if self.sizes.model.dropout else ("", "")
         network = [*second.kept, *self._network.kept, masks[1]]
@@ -250,9 +155,34 @@ class Block:
     def _forward(self, record: PassRecord) -> None:
         """Operations from ``input`` to ``output``."""
         first, second = self._norms
+        if self.sizes.model.parallel_block:
+            self._beside(record, first.forward(record))
+            self._residual(record, 1, self._last.forward(record), "output")
+            return
         self._attention.forward(record, first.forward(record))
         self._residual(record, 1, self._projection.forward(record, "attention.output"), "middle")
         self._residual(record, 2, self._network.forward(record, second.forward(record)), "output")
+
+    def _beside(self, record: PassRecord, x: str) -> None:
+        """Operations from the norm's output to those of attention and of the activation, side by side."""
+        attention, network = self._attention, self._network
+        assert isinstance(attention, Attention)
+        assert isinstance(network, FeedForward)
+        qkv, _ = self._first.forward(record, x)
+        attention.attend(record, qkv)
+        network.activation.forward(record)
+
+    @property
+    def _first(self) -> FirstMatrices:
+        network = self._network
+        assert isinstance(network, FeedForward)
+        return FirstMatrices(self.sizes, self.kernels, (*self._attention.matrices, network.matrices[0]))
+
+    @property
+    def _last(self) -> LastMatrices:
+        network = self._network
+        assert isinstance(network, FeedForward)
+        return LastMatrices(self.sizes, self.kernels, (self._projection, network.matrices[1]))
 
     def _forward_again(self, record: PassRecord) -> None:
         """Operations from ``input`` to what the backward pass reads."""
@@ -263,6 +193,9 @@ class Block:
             record.free("output")
             return
         first, second = self._norms
+        if self.sizes.model.parallel_block:
+            self._beside(record, first.forward(record))
+            return
         self._attention.forward(record, first.forward(record))
         self._residual(record, 1, self._projection.forward(record, "attention.output"), "middle")
         network.again(record, second.forward(record))
@@ -300,6 +233,9 @@ class Block:
 
     def _backward(self, record: PassRecord, gradient: str) -> None:
         """Operations from the gradient of ``output`` to that of ``input``."""
+        if self.sizes.model.parallel_block:
+            self._beside_back(record, gradient)
+            return
         first, second = self._norms
         network, projection = self._network, self._projection
         inside = self._residual_back(record, 2, gradient, network.last)
@@ -315,6 +251,27 @@ class Block:
             record.again("")
         found = self._attention.backward(record, attended, first.kept[0])
         first.backward(record, found, "input", plus=gradient)
+
+    def _beside_back(self, record: PassRecord, gradient: str) -> None:
+        """The same where attention and network stand side by side."""
+        attention, network, (norm, _) = self._attention, self._network, self._norms
+        assert isinstance(attention, Attention)
+        assert isinstance(network, FeedForward)
+        inside = self._residual_back(record, 1, gradient, self._projection, network.last)
+        flash = self.kernels.attention == "flash"  # which reads its result again
+        inputs = "attention.output", "activation.output"
+        last, frees = inside != gradient, inputs[flash:]
+        attended, inner = self._last.backward(record, inside, inputs, last=last, frees=frees)
+        if self.recompute == "selective":
+            record.again("again.")
+            attention.core_again(record)
+            record.again("")
+        gradients = (
+            attention.attend_back(record, attended),
+            network.activation.backward(record, inner, network.matrices[0]),
+        )
+        found = self._first.backward(record, gradients, norm.kept[0])
+        norm.backward(record, found, "input", plus=gradient)
 
     def _residual(self, record: PassRecord, number: int, x: str, makes: str) -> None:
         """Bias and dropout of a branch, and its addition to the residual."""
@@ -340,8 +297,8 @@ class Block:
             yield "dropout", arithmetic.DROP, 1.0, width + 1
         yield "add", 1.0, 2.0, width
 
-    def _residual_back(self, record: PassRecord, number: int, gradient: str, matrix: Linear | None) -> str:
-        """Gradient of a branch from that of the sum, and of the bias of its last matrix; its name."""
+    def _residual_back(self, record: PassRecord, number: int, gradient: str, *matrices: Linear | None) -> str:
+        """Gradient of a branch from that of the sum, and of the biases of its last matrices; its name."""
         sizes, width, found = self.sizes, self.sizes.width, f"residual{number}.gradient"
         if sizes.model.dropout:
             n = sizes.local_tokens * sizes.hidden
@@ -349,6 +306,7 @@ class Block:
             record.op(op, found, makes=[Kept(found, sizes.local)], frees=(f"residual{number}.mask",))
         else:
             found = gradient
-        if sizes.model.bias and matrix is not None:
-            matrix.bias_gradient(record, sizes.local_tokens, found)
+        for matrix in matrices if sizes.model.bias else ():
+            if matrix is not None:
+                matrix.bias_gradient(record, sizes.local_tokens, found)
         return found

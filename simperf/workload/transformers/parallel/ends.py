@@ -10,8 +10,8 @@ from simperf.workload.kinds.memory import copy, embedding, fill
 from simperf.workload.layer_kernels import LayerKernels
 from simperf.workload.transformers import arithmetic
 from simperf.workload.transformers.dimensions import Weight
-from simperf.workload.transformers.parallel.block import NormStep
 from simperf.workload.transformers.parallel.linear import Linear, accumulated, frozen_weights
+from simperf.workload.transformers.parallel.norm_step import NormStep
 from simperf.workload.transformers.parallel.operations import SINGLE, each
 from simperf.workload.transformers.parallel.record import PassRecord, layer_tensors, recorded_passes
 from simperf.workload.transformers.parallel.sizes import RankSizes

@@ -101,7 +101,7 @@ class Linear:
         return self.sizes.frozen and self.name != "head"
 
     @property
-    def _names(self) -> list[tuple[str, int]]:
+    def ends(self) -> list[tuple[str, int]]:
         """Ends of the names of its products, and outputs of each."""
         if self.kernels.projections == "joined" or len(self.parts) < 2:
             return [("", self.fan_out)]
@@ -175,28 +175,19 @@ class Linear:
         if casts is not None and gathers and not casts.before_gather:
             parts.arrive_all()
             casts.forward(record)
-        fused = self.bias and self.kernels.bias == "fused"
         whole = made_whole(record, name, self.fan_in * self.fan_out, sizes) if self._quantized else ""
         record.hold(made, self.output)
         for part in range(parts.count):
             if gathers:
                 parts.arrive(part)
-            for end, outputs in self._names:
-                rows = parts.rows(self.tokens)
-                op = linear(rows, self.fan_in, fan_out=outputs, bias=fused, dtype=sizes.precision)
-                record.op(casts.product(op, "forward") if casts else op, parts.name(f"{name}{end}", part))
+            self.products(record, parts, part)
             if row_reduces:
                 parts.reduce(self.output, part)
         record.free(*([whole] if whole else []))
         for one in self.adapters:
             one.forward(record)
         record.free(*frees, *((f"{name}.gathered",) if gathers and not keeps else ()), *((x,) if keeps else ()))
-        if self.bias and not fused:
-            elements, width = self.tokens * self.fan_out, sizes.width
-            added = each("add", elements, read=width, written=width, dtype=sizes.precision)
-            record.hold(f"{name}.sum", self.output)
-            record.op(added, f"{name}.bias", frees=(made,))
-            made = f"{name}.sum"
+        made = self.with_bias(record, made)
         if not self.row or sizes.tp == 1:
             return made
         if not sizes.sequence_parallel:
@@ -208,6 +199,24 @@ class Linear:
         record.hold(f"{name}.reduced", self.output / sizes.tp)
         record.free(made)
         return f"{name}.reduced"
+
+    def products(self, record: PassRecord, parts: ProductParts, part: int) -> None:
+        """The products of a part of the tokens, with a bias that they add."""
+        casts, fused = self.casts, self.bias and self.kernels.bias == "fused"
+        for end, outputs in self.ends:
+            rows = parts.rows(self.tokens)
+            op = linear(rows, self.fan_in, fan_out=outputs, bias=fused, dtype=self.sizes.precision)
+            record.op(casts.product(op, "forward") if casts else op, parts.name(f"{self.name}{end}", part))
+
+    def with_bias(self, record: PassRecord, made: str) -> str:
+        """What it has made, with a bias that a kernel of its own adds; its name."""
+        if not self.bias or self.kernels.bias == "fused":
+            return made
+        elements, width = self.tokens * self.fan_out, self.sizes.width
+        added = each("add", elements, read=width, written=width, dtype=self.sizes.precision)
+        record.hold(f"{self.name}.sum", self.output)
+        record.op(added, f"{self.name}.bias", frees=(made,))
+        return f"{self.name}.sum"
 
     def backward(  # noqa: C901, PLR0912, PLR0915 (one pass in its order)
         self, record: PassRecord, gradient: str, x: str, *, last: bool = True, frees: bool = True
@@ -279,7 +288,7 @@ class Linear:
                 behind.append(found)
                 found = f"{name}.input.gradient.reduced"
         if not sizes.frozen:
-            self._weight(record, reads, whole)
+            self.weight_gradient(record, reads, whole)
         if self.bias and self.kernels.bias != "fused":
             self.bias_gradient(record, self.tokens, whole)
         elif self.bias:
@@ -297,11 +306,11 @@ class Linear:
         for part in range(parts.count):
             if self._gathers and self.row:
                 parts.arrive(part)
-            for end, outputs in self._names:
+            for end, outputs in self.ends:
                 op = matmul(rows, self.fan_in, k=outputs, dtype=sizes.precision)
                 product = casts.product(op, "input") if casts else op
                 record.op(product, parts.name(f"{name}{end}.input.gradient", part))
-            for end, _ in self._names[1:]:
+            for end, _ in self.ends[1:]:
                 added = each("add", rows * self.fan_in, read=2 * width, written=width, dtype=sizes.precision)
                 record.op(added, parts.name(f"{name}{end}.input.gradient.add", part))
             if self._gathers and not self.row:
@@ -320,7 +329,7 @@ class Linear:
         record.op(total, f"{self.name}.bias.gradient", weights=True, reads=(gradient,))
         accumulated(record, f"{self.name}.bias", self.fan_out, self.kernels, self.sizes)
 
-    def _weight(self, record: PassRecord, x: str, gradient: str) -> None:
+    def weight_gradient(self, record: PassRecord, x: str, gradient: str) -> None:
         """The gradient of the weight, of its input and the gradient of its output, added up over micro-batches."""
         name, sizes = f"{self.name}.weight", self.sizes
         fused = self.kernels.gradient_accumulation == "fused" and not sizes.fresh_gradients
@@ -330,7 +339,7 @@ class Linear:
             casts.weight_gradient(record)
         if not fused:
             record.hold(f"{name}.gradient", sizes.width * elements, weights=True)
-        for end, outputs in self._names:
+        for end, outputs in self.ends:
             op = weight_product(outputs, self.fan_in, k=tokens, dtype=precision, into=into, adds=fused)
             product, made = casts.product(op, "weight") if casts else op, f"{self.name}{end}.weight.gradient"
             record.op(product, made, weights=True, reads=(x, gradient))

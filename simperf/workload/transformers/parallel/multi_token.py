@@ -14,9 +14,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from simperf.workload.layer_kernels import LayerKernels
-from simperf.workload.transformers.parallel.block import NormStep
 from simperf.workload.transformers.parallel.ends import TOKEN, Embedding, Head
 from simperf.workload.transformers.parallel.linear import Linear
+from simperf.workload.transformers.parallel.norm_step import NormStep
 from simperf.workload.transformers.parallel.operations import each
 from simperf.workload.transformers.parallel.record import PassRecord, recorded_passes
 from simperf.workload.transformers.parallel.sizes import RankSizes

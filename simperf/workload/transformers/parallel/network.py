@@ -65,20 +65,20 @@ class FeedForward:
     @property
     def kept(self) -> tuple[str, ...]:
         """Tensors that its backward pass reads, but its input."""
-        return f"{self.at}up.output", *self._activation.kept, *self.matrices[0].narrow
+        return f"{self.at}up.output", *self.activation.kept, *self.matrices[0].narrow
 
     def forward(self, record: PassRecord, x: str) -> str:
         """Operations from its input; the name of what it makes."""
         up, down = self.matrices
         up.forward(record, x)
-        self._activation.forward(record)
+        self.activation.forward(record)
         return down.forward(record, f"{self.at}activation.output")
 
     def again(self, record: PassRecord, x: str) -> None:
         """Operations from its input to the last tensor that its backward pass reads."""
         up, down = self.matrices
         up.forward(record, x)
-        self._activation.forward(record)
+        self.activation.forward(record)
         for one in down.adapters:
             one.again(record)
         down.keep_again(record, f"{self.at}activation.output")
@@ -97,9 +97,10 @@ class FeedForward:
         """
         up, down = self.matrices
         inner = down.backward(record, gradient, f"{self.at}activation.output", last=last)
-        inner = self._activation.backward(record, inner, up)
+        inner = self.activation.backward(record, inner, up)
         return up.backward(record, inner, x, frees=frees)
 
     @property
-    def _activation(self) -> Activation:
+    def activation(self) -> Activation:
+        """Between the two."""
         return Activation(self.sizes, self.kernels, self.sizes.tokens, self.ffn, self.at)

@@ -14,6 +14,7 @@ from simperf.workload.transformers.dimensions import Transformer
 from simperf.workload.transformers.flops import RECOMPUTATIONS, Recomputation
 from simperf.workload.transformers.parallel.adam import AdamUpdate
 from simperf.workload.transformers.parallel.block import Block
+from simperf.workload.transformers.parallel.branches import unplayed_beside
 from simperf.workload.transformers.parallel.casts import cast_kernels, turned
 from simperf.workload.transformers.parallel.ends import Embedding, Head
 from simperf.workload.transformers.parallel.linear import gradient_width
@@ -282,6 +283,8 @@ def rank_passes(
     )
     numbers = precision if isinstance(precision, RankPrecision) else RankPrecision.of(precision, kernels)
     problems += numbers.problems(kernels, recompute)
+    frozen = trained is not None and bool(trained.adapters)
+    problems += unplayed_beside(model, recompute, narrow=numbers.recipe is not None, frozen=frozen)
     if scattered and (sequence_parallel or tp == 1):
         message = "has no effect: each rank has " + ("a part of a message only" if sequence_parallel else "all of it")
         problems.append(Problem(message, key="scattered", value="true", expected="false"))
