@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from simperf.accuracy.large_features import model_with_features
 from simperf.accuracy.large_hardware import LargeMachine, large_machine
 from simperf.accuracy.large_layouts import LargeLayout, large_layout
 from simperf.accuracy.large_memory import MeasuredMemory, measured_memory
@@ -24,14 +25,16 @@ from simperf.accuracy.large_stacks import assumed_release
 from simperf.accuracy.large_unprinted import completed
 from simperf.errors import InputError
 from simperf.json_file import read_json
+from simperf.workload.mixed import training_precision
 from simperf.workload.transformers.dimensions import Transformer
+from simperf.workload.transformers.flops import step_flops
 
 __all__ = ["LargeCase", "LeftOut", "read_large_cases"]
 
 #: metrics that give the time of an iteration
 _TIMES = ("iteration_time", "tokens_per_s_per_gpu")
-#: features of a program, as cases print them, that make another model of it
-_NOT_MODELLED = ("parallel block", "sliding window")
+#: how FLOP of a printed utilisation are counted, where its source says so
+_COUNTED = "attention in full"
 
 
 class LeftOut(NamedTuple):
@@ -74,6 +77,8 @@ class LargeCase:
         Times of single steps by percentile [s]; empty if they are not printed.
     digest : str
         Checksum of the case as its file has it.
+    feature : str
+        What it has beside the case before it, where its source adds one after the other; empty elsewhere.
     """
 
     family: str
@@ -89,6 +94,7 @@ class LargeCase:
     low_quality: bool
     percentiles: Mapping[int, float] = field(default_factory=dict)
     digest: str = ""
+    feature: str = ""
 
     @property
     def gpus(self) -> int:
@@ -159,8 +165,8 @@ def _case(family: str, case: Mapping[str, Any]) -> LargeCase | LeftOut:
         reasons.append("the source contradicts itself")
     if how.get("config_suspect"):
         reasons.append("the configuration contradicts the batch")
-    reasons += [f"{name} is not modelled" for name in _NOT_MODELLED if name in str(how.get("features", ""))]
-    time, memory = _time(case, layout, model), measured_memory(case)
+    model = model and _attempt(reasons, model_with_features, model, how, assumed)
+    time, memory = _time(case, layout, model, machine), measured_memory(case)
     metric = case.get("measured", {}).get("metric", "nothing")
     if time is None and memory is None and metric not in _TIMES:
         reasons.append(f"{metric} is no time and no memory of a GPU")
@@ -186,6 +192,7 @@ def _case(family: str, case: Mapping[str, Any]) -> LargeCase | LeftOut:
         case.get("quality") == "low",
         _percentiles(case.get("measured", {})),
         digest,
+        str(how.get("cumulative_feature") or ""),
     )
 
 
@@ -218,8 +225,10 @@ def _percentiles(measured: Mapping[str, Any]) -> dict[int, float]:
     return {percent: value for percent, value in found.items() if value is not None}
 
 
-def _time(case: Mapping[str, Any], layout: LargeLayout | None, model: Transformer | None) -> float | None:
-    """Time of an iteration [s], from tokens a second if it is not printed."""
+def _time(
+    case: Mapping[str, Any], layout: LargeLayout | None, model: Transformer | None, machine: LargeMachine | None
+) -> float | None:
+    """Time of an iteration [s], from tokens a second or from a utilisation of known FLOP if it is not printed."""
     measured = case.get("measured", {})
     value = _number(measured.get("value"))
     if value is None:
@@ -230,4 +239,7 @@ def _time(case: Mapping[str, Any], layout: LargeLayout | None, model: Transforme
         return derived
     if measured.get("metric") == "tokens_per_s_per_gpu" and layout is not None and model is not None:
         return layout.batch * model.sequence / (value * layout.layout.ranks)
+    if measured.get("metric") == "mfu" and measured.get("flops") == _COUNTED and layout and model and machine:
+        peak = machine.gpu.peak[training_precision(f"{layout.precision}-master").matrix]
+        return step_flops(model) * layout.batch / (layout.layout.ranks * peak * value / 100)
     return None

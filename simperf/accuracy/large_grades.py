@@ -17,7 +17,11 @@ from simperf.errors import SimperfError
 from simperf.memory import DRIVER
 from simperf.workload.transformers.flops import step_flops
 
-__all__ = ["FamilySummary", "LargeGrade", "baseline", "grade", "reasons_counted", "summaries"]
+__all__ = ["GAIN", "FamilySummary", "LargeGrade", "baseline", "grade", "reasons_counted", "summaries"]
+
+
+#: quantity of a feature's gain
+GAIN = "gain in utilisation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +32,8 @@ class LargeGrade:
     ----------
     case : LargeCase
     quantity : str
-        ``"time"`` [s], or ``"memory"`` [B] of one stage; ``"fits"``, which is 1 if the job does and else 0; or a ratio
-        of two schedules (`simperf.accuracy.large_ratios`) [1].
+        ``"time"`` [s], or ``"memory"`` [B] of one stage; ``"fits"``, which is 1 if the job does and else 0; a ratio
+        of two schedules, or the gain in utilisation of a feature (`simperf.accuracy.large_ratios`) [1].
     stage : int
         Of a pipeline, for memory; -1 where no rank is named.
     measured : float
@@ -51,9 +55,14 @@ class LargeGrade:
         return self.case.name + (f", stage {self.stage}" if self.stage >= 0 else "")
 
     def error(self, of: str = "predicted") -> float:
-        """Signed relative error of what is predicted, of the simple model, or of the peer [1]; 1 of a wrong verdict."""
+        """Signed relative error of what is predicted, of the simple model, or of the peer [1].
+
+        It is 1 of a wrong verdict, and of a gain in utilisation the difference.
+        """
         if self.quantity == "fits":
             return math.nan if of != "predicted" else float(self.predicted != self.measured)
+        if self.quantity == GAIN:
+            return float(getattr(self, of)) - self.measured
         return float(getattr(self, of)) / self.measured - 1.0
 
 

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 from simperf.accuracy.large_cases import LargeCase
+from simperf.accuracy.large_layouts import LargeLayout
 from simperf.accuracy.large_stacks import context_of, profile_of, stack_of
 from simperf.errors import InputError, Problem
 from simperf.frameworks.machines import cluster_table
@@ -83,10 +84,7 @@ def _tables(case: LargeCase, machine: dict[str, Any]) -> dict[str, Any]:
         program["chunks"] = how.chunks
     if how.stage_layers:
         program["stage_layers"] = list(how.stage_layers)
-    if how.layout.tp == 1:
-        program["sequence_parallel"] = False
-    elif how.sequence_parallel is not None:
-        program["sequence_parallel"] = how.sequence_parallel
+    program |= _tensor_options(how)
     if how.layout.cp > 1:
         program["context_exchange"] = how.context_exchange
     if how.routing.capacity:
@@ -108,10 +106,8 @@ def _tables(case: LargeCase, machine: dict[str, Any]) -> dict[str, Any]:
     program |= {key: value for key, value in chosen.items() if value}
     if how.fused_loss:
         program["cross_entropy"] = "in-place" if "TE" in how.framework else "fused"
-    if how.tensor_overlap is False and how.layout.tp > 1:
-        program["gradient_overlap"] = "alone"
-    if how.product_ring:
-        program |= {"product_parts": how.layout.tp, "parts_exchange": "ring"}
+    if how.messages_overlap:
+        program |= {"overlap_messages": True, "synchronous_messages": False}
     return {
         "scenario": {"title": case.name, "answer": {"metric": "time per step"}},
         **machine,
@@ -120,6 +116,22 @@ def _tables(case: LargeCase, machine: dict[str, Any]) -> dict[str, Any]:
         "program": program,
         "frontend": {"use": "pytorch"},
     }
+
+
+def _tensor_options(how: LargeLayout) -> dict[str, Any]:
+    """Options of tensor parallelism."""
+    found: dict[str, Any] = {}
+    if how.layout.tp == 1:
+        found["sequence_parallel"] = False
+    elif how.sequence_parallel is not None:
+        found["sequence_parallel"] = how.sequence_parallel
+    if how.tensor_overlap is False and how.layout.tp > 1:
+        found["gradient_overlap"] = "alone"
+    if how.product_ring:
+        found |= {"product_parts": how.layout.tp, "parts_exchange": "ring"}
+    elif how.product_parts:
+        found["product_parts"] = how.product_parts
+    return found
 
 
 def _machine(case: LargeCase) -> dict[str, Any]:

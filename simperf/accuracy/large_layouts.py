@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from simperf.accuracy.large_features import OVERLAPS, features_of
 from simperf.accuracy.large_precisions import large_precision
 from simperf.accuracy.large_tuning import large_adapters
 from simperf.layout import Layout
@@ -97,6 +98,10 @@ class LargeLayout:
         Whether the optimizer's states are as narrow as the weights, which have no copy in fp32.
     activation_inputs : str
         How what activations read is kept; empty for what the stack has.
+    messages_overlap : bool
+        Whether messages between stages travel beside passes; otherwise as the stack has them.
+    product_parts : int
+        Parts of products beside which tensor-parallel collectives run, if these are no ring; 0 for what the stack has.
     """
 
     layout: Layout
@@ -125,6 +130,8 @@ class LargeLayout:
     adapters: Adapters = field(default_factory=Adapters)
     pure: bool = False
     activation_inputs: str = ""
+    messages_overlap: bool = False
+    product_parts: int = 0
 
     @property
     def microbatches(self) -> int:
@@ -191,6 +198,10 @@ def large_layout(
     precision = large_precision(how, str(hardware.get("gpu", "")), assumed)
     wide = "fp32" if fully and how.get("fsdp_mixed_precision") == "DEFAULT" and "pytorch:1.13" in software else ""
     batch, microbatch = _batch(how, dp, assumed)
+    features = features_of(how)
+    tensor, pipeline, data = (one in features for one in OVERLAPS)
+    if tensor and not how.get("product_parts"):
+        raise KeyError("parallelism.product_parts")
     printed = int(how.get("vpp") or 1)
     schedule = _schedule(how, printed)
     chunks = printed if schedule == "interleaved" else 1
@@ -205,7 +216,7 @@ def large_layout(
         precision.weights,
         _sequence_parallel(how, layout, assumed),
         precision.gradients,
-        _choice(how, "overlap_dp"),
+        True if data else _choice(how, "overlap_dp"),
         _choice(how, "overlap_tp"),
         _choice(how, "ce_fusion"),
         framework,
@@ -217,11 +228,13 @@ def large_layout(
         wide or ("" if layout.sharding == "none" else precision.gathered),
         how.get("compile") is True,
         software,
-        how.get("overlap_weights") is True,
+        data or how.get("overlap_weights") is True,
         how.get("async_tp") is True,
         adapters,
         how.get("pure_precision") is True,
         str(how.get("activation_inputs") or ""),
+        pipeline,
+        int(how["product_parts"]) if tensor else 0,
     )
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from simperf.accuracy.fitted_constants import constants_behind
 from simperf.accuracy.large_cases import LargeCase, LeftOut, read_large_cases
-from simperf.accuracy.large_grades import LargeGrade, grade
+from simperf.accuracy.large_grades import GAIN, LargeGrade, grade
 from simperf.accuracy.large_jobs import case_time, counted_memory
 from simperf.accuracy.large_ratios import schedule_ratios
 from simperf.accuracy.memory_formula import formula_memory
@@ -117,6 +117,8 @@ def large_rows(
 ) -> tuple[list[ValidationRow], list[LeftOut]]:
     """Graded cases of large models, and those that cannot be expressed.
 
+    Gains of features, whose relative errors say nothing, are left to `simperf.accuracy.large_goals`.
+
     Parameters
     ----------
     folder : path, optional
@@ -130,7 +132,7 @@ def large_rows(
     InputError
         A file is no table of cases.
     """
-    known = stored_grades() if stored is None else stored
+    known = [one for one in (stored_grades() if stored is None else stored) if one.quantity != GAIN]
     if folder is None:
         return [_of_stored(one) for one in known], []
     cases, left = read_large_cases(folder)

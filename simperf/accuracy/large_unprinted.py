@@ -14,7 +14,7 @@ __all__ = ["completed"]
 
 _DATA = Path(__file__).parent / "data" / "large_unprinted.toml"
 #: tables of a case that may be completed
-_TABLES = ("hardware", "model", "parallelism", "measured_memory")
+_TABLES = ("hardware", "model", "parallelism", "measured", "measured_memory")
 
 
 def completed(family: str, case: Mapping[str, Any], assumed: list[str]) -> Mapping[str, Any]:

@@ -139,7 +139,7 @@ class FittedRoofline:
         overhead = known.get("overhead", 0.0)
         if op.family in MATRIX_FAMILIES and op.gemm is not None:
             gemm = op.gemm
-            share = tile_share(gemm, self.device.sms, found)
+            share = tile_share(replace(gemm, batch=gemm.batch * op.turns), self.device.sms, found)
             memory = op.nbytes / known["memory"] if "memory" in known else 0.0
             constants = self._matrix.get(key) or self._matrix.setdefault(key, MatrixConstants(**known))
             time = float(matrix_time(constants, op.flops, op.nbytes, gemm.m, gemm.n, gemm.k, share=share))

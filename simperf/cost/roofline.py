@@ -236,10 +236,12 @@ class Roofline:
             return expert_cost(op, op.experts, self.device, peak=self.peak(op.dtype))
         units = self.units(op)
         if units is not None and op.gemm is not None:
-            from simperf.cost.products import product_time
+            from simperf.cost.products import ProductTime, product_time
 
             gemm = op.gemm
-            times = product_time(gemm.batch, gemm.m, gemm.n, gemm.k, nbytes=op.nbytes, units=units, reuse=op.reuse)
+            batch, nbytes = gemm.batch * op.turns, op.nbytes * op.turns
+            times = product_time(batch, gemm.m, gemm.n, gemm.k, nbytes=nbytes, units=units, reuse=op.reuse)
+            times = ProductTime(*(one / op.turns for one in (times.time, times.arithmetic, times.traffic)))
             return self._product(op, times, units.fixed)
         if op.kind in SCALING_KINDS and "scaling" in (known := getattr(self.device, "product", {})):
             return self._scaling(op, known)
@@ -332,6 +334,7 @@ class Roofline:
     def _tiling(self, gemm: Gemm, op: Op) -> Tiling:
         """How `op`'s product is cut: by the library's one tile, if that is known, else in the best way."""
         tile = library_tile(op, self.device)
+        gemm = replace(gemm, batch=gemm.batch * op.turns) if op.turns > 1 else gemm
         return tiling(gemm, max(1, self.device.sms), least=tile or (0, 0), only=tile is not None)
 
     def _memory_rate(self, op: Op) -> float:

@@ -10,6 +10,7 @@ from simperf.json_format import json_text
 from simperf.report.rows import rows_text
 from simperf.report.terminal import columns
 from simperf.study.layouts import LayoutPlan, RankedLayout
+from simperf.study.layouts.ties import TIE
 from simperf.study.planning.rounding import hours
 from simperf.units import format_quantity
 
@@ -86,6 +87,11 @@ def _summary(found: LayoutPlan) -> Iterator[str]:
     if gap > 0:
         fastest = f"A layout that was not simulated may be faster by {100 * gap:.1f} % at most."
     yield from _fill(f"{fastest} The fastest is {100 * found.bound_gap():.1f} % above its own bound.", "")
+    told = f"Steps of one machine that differ by less than {100 * (TIE - 1):.0f} % cannot be told apart: nine in ten "
+    told += "published pairs were missed by less."
+    if near := found.near():
+        told += f" Of layouts that were not simulated, {near:,} may be as near."
+    yield from _fill(told, "")
     yield "* Pareto-optimal in time, cost and GPUs"
     if found.why_not:
         yield from _fill(f"No 90 % intervals: {found.why_not}", "")

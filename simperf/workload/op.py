@@ -163,6 +163,9 @@ class Op:
     converted : float
         traffic of images that matrix units need in another order of their dimensions, before and after a convolution;
         0 where they lie as they are read [B]
+    turns : int
+        Products of this shape that a program launches on several streams in turn, this one among them: the tiles of the
+        next one fill the last wave of this one.
 
     Raises
     ------
@@ -196,6 +199,7 @@ class Op:
     library: str = ""
     window: int = 0
     converted: float = 0.0
+    turns: int = 1
 
     def __post_init__(self) -> None:
         element_size(self.dtype)

@@ -82,6 +82,7 @@ def test_a_choice_on_which_no_figure_rests_says_what_does():
 INTERVALS = {
     "simperf.analysis.left_out": {"DATA", "COLUMNS", "FILES", "_LEVELS", "_FEWEST", "_FEWEST_FAMILIES"},
     "simperf.study.planning.spread": {"FAILURES", "_RATE", "_EFFICIENCY"},
+    "simperf.study.layouts.ties": {"TIE"},
 }
 #: choices of `simperf.analysis.questions`, which has names of questions beside them
 GROUPS = {f"simperf.analysis.questions:{name}" for name in ("KERNEL_GROUPS", "ONE_GPU_GROUPS", "SIZE_CLASSES")}

@@ -6,6 +6,7 @@ import pytest
 
 from simperf.accuracy.goals import grade_goals
 from simperf.accuracy.large_goals import GROUPS, family_errors
+from simperf.accuracy.large_grades import GAIN
 from simperf.accuracy.large_table import StoredGrade, stored_grades
 
 
@@ -41,3 +42,8 @@ def test_a_goal_of_a_family_that_is_missed_has_a_reason_and_one_that_is_met_has_
     goals = grade_goals(family_errors())
     assert len(goals) == len(GROUPS)
     assert [one.goal.what for one in goals if bool(one.goal.reason) != (one.missed_by > 0)] == []
+
+
+def test_of_gains_of_features_the_worst_counts():
+    rows = [row("reported_frontier", f"megascale-ablation-{n}", error, GAIN) for n, error in ((1, 0.01), (2, -0.02))]
+    assert family_errors(rows)["MegaScale: gain of a feature"] == pytest.approx(0.02)

@@ -17,7 +17,7 @@ import simperf
 from simperf.accuracy.large_cases import LeftOut, read_large_cases
 from simperf.accuracy.large_grades import grade
 from simperf.accuracy.large_jobs import case_time, counted_memory
-from simperf.accuracy.large_ratios import schedule_ratios
+from simperf.accuracy.large_ratios import feature_gains, schedule_ratios
 from simperf.accuracy.large_table import read_stored, stored_row, stored_text
 from simperf.errors import SimperfError
 from simperf.files import write_bytes
@@ -63,7 +63,7 @@ def played_rows(folder, families, *, time, memory=counted_memory, played, stored
             case = by_name[one.name] if isinstance(one, LeftOut) else one.case
             yield stored_row(one, case, played)
             grades += [] if isinstance(one, LeftOut) else [one]
-        yield from (stored_row(one, one.case, played) for one in schedule_ratios(grades))
+        yield from (stored_row(one, one.case, played) for one in (*schedule_ratios(grades), *feature_gains(grades)))
 
 
 def _family(row):

@@ -26,6 +26,7 @@ from simperf.study.layouts.reasons import losses, step_parts
 from simperf.study.layouts.request import LayoutRequest, load_layouts, make_layouts
 from simperf.study.layouts.scenarios import layout_scenario
 from simperf.study.layouts.search import STEP, Searched, search
+from simperf.study.layouts.ties import TIE, groups
 from simperf.study.layouts.weighing import WeighedMachine, weigh
 from simperf.study.planning.lifetime import failing_lifetime, history_events
 from simperf.study.sweep import Progress
@@ -108,6 +109,17 @@ class LayoutPlan:
         fastest = min(self.ranked, key=lambda one: one.step)
         return fastest.step / fastest.bound - 1.0
 
+    def near(self) -> int:
+        """Layouts that were not played whose bound is so near to the fastest on their machine that they may be as fast.
+
+        They cannot be faster, but might not be told from it.
+        """
+        found = 0
+        for one in self.searched:
+            steps = [each.step for each in self.ranked if each.machine == one.machine.machine]
+            found += sum(each.bound <= TIE * min(steps) for each in one.left) if steps else 0
+        return found
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data, in SI units."""
         request = self.request
@@ -124,6 +136,8 @@ class LayoutPlan:
             "counts": self.counts(),
             "gap": self.gap(),
             "gap of the bound": self.bound_gap(),
+            "tie": TIE,
+            "may be as fast": self.near(),
             "no_interval": self.why_not,
             "ranked": [_plain(one) for one in self.ranked],
             "failed": [{"layout": name, "reason": why} for name, why in self.failed],
@@ -136,10 +150,11 @@ class LayoutPlan:
         write_packed(path, text.encode("utf-8"))
 
     def _repr_html_(self) -> str:
-        header = ["#", "layout", "GPUs", "step [s]", "MFU", "memory [GB]", "why"]
+        header = ["#", "group", "layout", "GPUs", "step [s]", "MFU", "memory [GB]", "why"]
         rows = [
             [
                 str(one.number),
+                str(one.group or ""),
                 one.choice.name,
                 str(one.machine.gpus),
                 f"{one.step:.4g}",
@@ -216,8 +231,8 @@ def _answer(request: LayoutRequest, found: list[Searched]) -> LayoutPlan:
     keys = [(ranked[index].step, ranked[index].cost or 0.0, float(ranked[index].machine.gpus)) for index in good]
     front = {index for index, key in zip(good, keys, strict=True) if not any(_beats(other, key) for other in keys)}
     told = tuple(
-        replace(one, number=index + 1, best=index in front, reason=losses(request, one, ranked))
-        for index, one in enumerate(ranked)
+        replace(one, number=number, group=group, best=number - 1 in front, reason=losses(request, one, ranked, group))
+        for number, (one, group) in enumerate(zip(ranked, groups(ranked), strict=True), 1)
     )
     return LayoutPlan(request, told, tuple(failed), tuple(found), why_not)
 
@@ -309,6 +324,7 @@ def _plain(one: RankedLayout) -> dict[str, Any]:
         "price_source": one.machine.price_source,
         "feasible": one.feasible,
         "best": one.best,
+        "group": one.group,
         "parts": dict(one.parts),
         "reason": one.reason,
     }

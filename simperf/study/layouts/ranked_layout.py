@@ -47,6 +47,9 @@ class RankedLayout:
         No feasible layout beats it in time, cost and number of GPUs.
     reason : str
         Why it wins, or loses.
+    group : int
+        Number of the first layout on its machine that it cannot be told from, which is its own if it can be told from
+        all before it; 0 of one that is not feasible.
     """
 
     number: int
@@ -65,3 +68,4 @@ class RankedLayout:
     feasible: bool = True
     best: bool = False
     reason: str = ""
+    group: int = 0

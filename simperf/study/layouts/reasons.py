@@ -32,7 +32,7 @@ def step_parts(metrics: Mapping[str, float]) -> dict[str, float]:
     return max(stages.values(), key=lambda one: one.get("kernels", 0.0), default={})
 
 
-def losses(request: LayoutRequest, one: RankedLayout, ranked: Sequence[RankedLayout]) -> str:
+def losses(request: LayoutRequest, one: RankedLayout, ranked: Sequence[RankedLayout], group: int) -> str:
     """Why a layout stands where it does, in a line.
 
     Parameters
@@ -41,7 +41,15 @@ def losses(request: LayoutRequest, one: RankedLayout, ranked: Sequence[RankedLay
     one : RankedLayout
     ranked : sequence of RankedLayout
         All of them, the first one first.
+    group : int
+        Number of the first that it cannot be told from; 0 for none.
     """
+    like = ranked[group - 1] if group else one
+    return _loss(request, one, ranked) + ("" if like is one else f"; not distinguishable from #{group}")
+
+
+def _loss(request: LayoutRequest, one: RankedLayout, ranked: Sequence[RankedLayout]) -> str:
+    """The same without what it cannot be told from."""
     first = ranked[0]
     if one is first:
         return _wins(one, ranked)

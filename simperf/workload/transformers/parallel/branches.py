@@ -136,7 +136,7 @@ class FirstMatrices:
         for one in self.matrices:
             for end, outputs in one.ends:
                 product = matmul(rows, one.fan_in, k=outputs, dtype=dtype)
-                record.op(product, parts.name(f"{one.name}{end}.input.gradient", part))
+                record.op(parts.product(product), parts.name(f"{one.name}{end}.input.gradient", part))
                 if not first:
                     added = each("add", rows * one.fan_in, read=2 * width, written=width, dtype=dtype)
                     record.op(added, parts.name(f"{one.name}{end}.input.gradient.add", part))
@@ -170,7 +170,7 @@ class LastMatrices:
                 op = linear(rows, one.fan_in, fan_out=one.fan_out, bias=False, dtype=sizes.precision)
                 if number:  # it adds to what is there
                     op = replace(op, nbytes_read=op.nbytes_read + op.nbytes_written)
-                record.op(op, parts.name(one.name, part))
+                record.op(parts.product(op), parts.name(one.name, part))
             if shares:
                 parts.reduce(whole, part)
         if sizes.tp == 1:
@@ -215,7 +215,7 @@ class LastMatrices:
                 parts.arrive(part)
             for one in self.matrices:
                 product = matmul(parts.rows(sizes.tokens), one.fan_in, k=one.fan_out, dtype=sizes.precision)
-                record.op(product, parts.name(f"{one.name}.input.gradient", part))
+                record.op(parts.product(product), parts.name(f"{one.name}.input.gradient", part))
         for one, x in zip(self.matrices, inputs, strict=True):
             one.weight_gradient(record, x, whole)
         record.free(*frees, *([whole] if shares else []), *([gradient] if last else []))

@@ -206,7 +206,8 @@ class Linear:
         for end, outputs in self.ends:
             rows = parts.rows(self.tokens)
             op = linear(rows, self.fan_in, fan_out=outputs, bias=fused, dtype=self.sizes.precision)
-            record.op(casts.product(op, "forward") if casts else op, parts.name(f"{self.name}{end}", part))
+            product = parts.product(casts.product(op, "forward") if casts else op)
+            record.op(product, parts.name(f"{self.name}{end}", part))
 
     def with_bias(self, record: PassRecord, made: str) -> str:
         """What it has made, with a bias that a kernel of its own adds; its name."""
@@ -308,7 +309,7 @@ class Linear:
                 parts.arrive(part)
             for end, outputs in self.ends:
                 op = matmul(rows, self.fan_in, k=outputs, dtype=sizes.precision)
-                product = casts.product(op, "input") if casts else op
+                product = parts.product(casts.product(op, "input") if casts else op)
                 record.op(product, parts.name(f"{name}{end}.input.gradient", part))
             for end, _ in self.ends[1:]:
                 added = each("add", rows * self.fan_in, read=2 * width, written=width, dtype=sizes.precision)

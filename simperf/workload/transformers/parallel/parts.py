@@ -1,9 +1,11 @@
 """Matrix products in parts: what tensor-parallel ranks gather for one part travels beside the product of another.
 
 Asynchronous tensor parallelism, as in PyTorch (torch/distributed/_symmetric_memory) and in Transformer Engine's user
-buffers. With collectives, each part of the tokens has one of its own. Around a ring there are as many parts as ranks:
-the first one is there, and each of the others comes from the neighbour, by the GPU's copy engines; of what is added up,
-each part goes to the rank that it belongs to, which adds up what has come. Bytes are those of one collective.
+buffers. Parts are launched on several streams in turn (two of PyTorch, three of Transformer Engine), so that the tiles
+of one fill the last wave of another. With collectives, each part of the tokens has one of its own. Around a ring there
+are as many parts as ranks: the first one is there, and each of the others comes from the neighbour, by the GPU's copy
+engines; of what is added up, each part goes to the rank that it belongs to, which adds up what has come. Bytes are
+those of one collective.
 
 Not modelled: products whose kernels tell by themselves when a part is done.
 """
@@ -11,9 +13,11 @@ Not modelled: products whose kernels tell by themselves when a part is done.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from simperf.errors import Problem, nearest_divisors
 from simperf.workload.layer_kernels import LayerKernels
+from simperf.workload.op import Op
 from simperf.workload.transformers.parallel.operations import each
 from simperf.workload.transformers.parallel.record import PassRecord
 from simperf.workload.transformers.parallel.sizes import RankSizes
@@ -56,6 +60,10 @@ class ProductParts:
     def rows(self, tokens: int) -> int:
         """Rows of a part."""
         return tokens // self.count
+
+    def product(self, op: Op) -> Op:
+        """The product of a part, whose last wave the tiles of the others fill."""
+        return replace(op, turns=self.count) if self.count > 1 else op
 
     def gather(self, nbytes: float) -> None:
         """Begin to gather the rows of all parts, of a payload [B]."""
