@@ -122,8 +122,8 @@ class Block:
         first, second = self._norms
         inside = [one for one in self._attention.kept if self.recompute == "none" or one not in self._attention.core]
         if self.sizes.model.parallel_block:
-            masks, network = ("residual1.mask",) * self.sizes.model.dropout, self._network.kept
-            return ("input", *first.kept, *inside, *network, *masks, "branches.gathered")
+            mask = ("residual1.mask",) * self.sizes.model.dropout
+            return ("input", *first.kept, *inside, *self._network.kept, *mask, "branches.gathered")
         unread = self._unread if self.sizes.frozen else ()
         masks = ("residual1.mask", "residual2.mask") if self.sizes.model.dropout else ("", "")
         network = [*second.kept, *self._network.kept, masks[1]]

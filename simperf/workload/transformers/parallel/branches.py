@@ -110,8 +110,7 @@ class FirstMatrices:
                 parts.reduce(whole, part)
         record.wait("branches.gather.back", weights=True)
         if sizes.tp > 1 and parts.count == 1:
-            name = "reduce-scatter" if gathers else "all-reduce"
-            record.sync(name, whole, "branches.reduce.back", waits=not beside)
+            record.sync("reduce-scatter" if gathers else "all-reduce", whole, "branches.reduce.back", waits=not beside)
         if gathers:
             if not beside:
                 parts.add_up(sizes.tokens * sizes.hidden)
