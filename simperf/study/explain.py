@@ -15,7 +15,7 @@ from simperf.engine.tracks import split_track
 from simperf.errors import InputError, Problem
 from simperf.outputs import data_frame, html_table
 from simperf.results import Result
-from simperf.run import run
+from simperf.run import run_placed
 from simperf.scenario import Scenario, load_scenario
 from simperf.units import format_quantity
 from simperf.workload.recorded.kernel_class import classify
@@ -149,7 +149,7 @@ def explain(
     *,
     step: int = -1,
     rank: int = -1,
-    play: Callable[..., Result] = run,
+    play: Callable[..., Result] = run_placed,
 ) -> Explained:
     """Align a step that torch's profiler recorded on one GPU with the simulated one.
 
@@ -164,7 +164,7 @@ def explain(
     rank : int
         Whose time is compared; -1 for the rank of the trace.
     play : callable
-        Runs the scenario, as `simperf.run`.
+        Runs the scenario, as `simperf.run.run_placed`.
 
     Raises
     ------

@@ -97,6 +97,8 @@ def _odd_output(out, echoes, case):
         return odd_csv(out)
     if case.words[:1] == ("explain",):  # its fourth column has differences, with signs
         out = _DIFFERENCES.sub(r"\1\2", out)
+    if "--what-if" in case.words:  # changes have signs
+        out = re.sub(r"(?<=\s)-(?=\d)", "", out)
     return odd_text(out, echoes)
 
 

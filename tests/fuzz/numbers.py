@@ -127,6 +127,8 @@ def odd_csv(text):
             return f"row {number} has {len(row)} cells, the head {len(head)}"
         for name, cell in zip(head, row, strict=True):
             unit = name.rpartition("[")[2] if name.endswith("]") else ""
+            if name.partition(" [")[0] in SIGNED and _is_right(cell.removeprefix("-")):
+                continue
             if cell and name not in _TEXTS and (_FOUND.search(name) or unit) and not _is_right(cell):
                 found = found or f"row {number}, {name}: {cell}"
     return found

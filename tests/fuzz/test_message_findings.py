@@ -7,6 +7,7 @@ import tomli_w
 
 from simperf.cli import main
 from tests.fuzz import sources
+from tests.fuzz.jobs import RECORDED
 from tests.fuzz.messages import unhelpful
 from tests.fuzz.searches import JOB
 
@@ -284,3 +285,9 @@ def test_what_if_questions_that_no_run_answers_are_blamed_on_the_option(here, to
 
 def test_a_file_and_arguments_of_an_import(told):
     assert "--arguments: a file is given, too" in told("import", "j.sh", "--arguments", "1e30")
+
+
+def test_a_job_that_cannot_be_run_is_explained_with_its_file_and_line(here, told):
+    (here / "step.json").write_bytes(sources.replayed()[0])
+    (here / "s.toml").write_text(RECORDED.replace("steps = 1", "steps = 0"), "utf-8")
+    assert "s.toml:9: program.steps: at least one step is needed" in told("explain", "step.json", "s.toml")
