@@ -19,7 +19,7 @@ __all__ = ["app", "trace"]
 app = CommandApp("List and show the traced models that come with simperf, or trace them anew.")
 
 Batch = Annotated[int, typer.Option("--batch", min=1, max=10**9, help="Samples a step on one device.")]
-Precision = Annotated[str, typer.Option("--precision", help="fp32, tf32, fp16, bf16, bf16-master, bf16-pure, ...")]
+_PRECISIONS = "fp32, tf32, fp16, bf16, bf16-master, bf16-pure, ..."
 Optimizer = Annotated[str, typer.Option("--optimizer", help="sgd, momentum, adam, adamw, adamw-fused, ...")]
 
 
@@ -78,14 +78,27 @@ def show(
         ),
     ],
     batch: Batch = 32,
-    precision: Precision = "fp32",
+    precision: Annotated[str, typer.Option("--precision", help=f"{_PRECISIONS}  [default: fp32]")] = "",
     optimizer: Optimizer = "",
     kernels: Annotated[bool, typer.Option("--kernels", help="Every kernel of the step, instead of sums.")] = False,
     output: Format = "table",
 ) -> None:
-    """Show one training step: work, traffic, gradients, and the memory that it needs."""
-    from simperf.workload import zoo
+    """Show one training step: work, traffic, gradients, and the memory that it needs.
 
+    Of a large transformer whose kernels depend on a layout: parameters and arithmetic.
+    """
+    from simperf.workload import zoo
+    from simperf.workload.transformers.shipped import shipped_transformers
+    from simperf.workload.transformers.step import unknown_kernels
+
+    model = None if name in zoo.names() else shipped_transformers().get(name)
+    if model is not None and any(unknown_kernels(model)):
+        from simperf.report.transformer_facts import transformer_facts
+
+        facts = transformer_facts(model, batch, precision=precision, optimizer=optimizer, kernels=kernels)
+        _show(facts, f"{name}: {model.title} (batch {batch})", output)
+        return
+    precision = precision or "fp32"
     _rows(zoo.load(name), output, batch=batch, precision=precision, optimizer=optimizer, kernels=kernels)
 
 
@@ -136,12 +149,19 @@ def _rows(
         typer.echo(rows_text(rows, output, units={"flops": "FLOP", "read": "B", "written": "B"}))
         return
     facts = _facts(model, step, model.memory(batch, precision, optimizer=optimizer))
+    words = f": {model.title}" if model.title else ""
+    _show(facts, f"{model.name}{words} (batch {batch}, {precision}, {step.optimizer})", output)
+    for text in model.notes if output == "table" else ():
+        typer.echo(f"note: {text}")
+
+
+def _show(facts: list[tuple[str, float, str]], title: str, output: str) -> None:
+    """Facts as a table below a title, or as rows of numbers in SI units."""
+    from simperf.report.rows import rows_text
+
     if output == "table":
-        words = f": {model.title}" if model.title else ""
-        typer.echo(f"{model.name}{words} (batch {batch}, {precision}, {step.optimizer})\n")
+        typer.echo(f"{title}\n")
         typer.echo(rows_text([{"what": key, "value": _readable(value, unit)} for key, value, unit in facts], output))
-        for text in model.notes:
-            typer.echo(f"note: {text}")
         return
     typer.echo(rows_text([{"what": key, "value": value, "unit": unit} for key, value, unit in facts], output))
 

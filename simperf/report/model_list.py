@@ -25,12 +25,13 @@ def model_list(output: str) -> str:
         model = zoo.load(name)
         numbers = {"parameters": model.parameter_count, "macs": model.macs()}
         traced.append({"name": name, **numbers, "optimizer": model.optimizer.name, "title": model.title})
-    transformers = {name: one for name, one in shipped_transformers().items() if name not in zoo.names()}
+    transformers = shipped_transformers()
     macs = {name: forward_flops(one, causal=True) / 2 for name, one in transformers.items()}
     if output != "table":
         rows = [
             {"name": name, "parameters": one.parameters, "macs": macs[name], "optimizer": "", "title": one.title}
             for name, one in transformers.items()
+            if name not in zoo.names()  # a row a name
         ]
         return rows_text([*traced, *rows], output)
     shown = [{**row, "parameters": f"{row['parameters']:,}", "macs": f"{row['macs'] / 1e9:,.4f} G"} for row in traced]

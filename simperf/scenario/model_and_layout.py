@@ -9,7 +9,7 @@ from typing import Any
 
 from simperf.errors import InputError, Problem, UnknownNameError
 from simperf.files import TomlFile
-from simperf.formats import FORMAT
+from simperf.formats import FORMAT, Key
 from simperf.hardware import Machine
 from simperf.layout import DIMENSIONS, Layout
 from simperf.layout.layout_file import parse_layout
@@ -17,7 +17,7 @@ from simperf.programs import ProgramSpec
 from simperf.workload.transformers import Transformer, read_config
 from simperf.workload.transformers.transformer_file import parse_transformer, transformer_table
 
-__all__ = ["add_layout", "add_model", "read_model_table"]
+__all__ = ["add_layout", "add_model", "name_model", "read_model_table"]
 
 #: parameters of a program that plays the forward pass of a decoder -> fields of a transformer
 _DECODER = {
@@ -65,9 +65,10 @@ def add_model(
         Parameters that no table of a file can hold.
     """
     try:
-        model = read_model_table(given, toml, folder)
+        divided = strategy == "model-parallel"
+        model = read_model_table(given, toml, folder, divided=divided)
         if "model" in spec.parameters:
-            return _trained(model, table, toml, divided=strategy == "model-parallel")
+            return _trained(model, table, toml, divided=divided)
         if all(key in spec.parameters for key in _DECODER):
             _forward(model, spec, table, toml)
             return {}
@@ -78,8 +79,43 @@ def add_model(
     return {}
 
 
-def read_model_table(given: Any, toml: TomlFile, folder: Path) -> str | Transformer:
+def name_model(table: dict[str, Any], toml: TomlFile, folder: Path, problems: list[Problem]) -> dict[str, Any]:
+    """Take the transformer out of the ``[program]`` table that its key ``model`` names, for a layout to divide.
+
+    The parameters are those of `add_model`.
+
+    Returns
+    -------
+    dict
+        Parameters that no table of a file can hold.
+    """
+    key, name = ("program", "model"), table["model"]
+    if not isinstance(name, str) or not name:
+        return {}
+    try:
+        model = _named(name, toml, folder, divided=True, key=key)
+    except InputError as error:
+        problems += error.problems
+        return {}
+    if not isinstance(model, Transformer):
+        problems.append(_undivided(model, toml, key))
+        return {}
+    del table["model"]
+    return {"model": model}
+
+
+def read_model_table(given: Any, toml: TomlFile, folder: Path, *, divided: bool = False) -> str | Transformer:
     """The model that ``[model]`` names or describes: a name of the zoo, a file of a traced model, or dimensions.
+
+    Parameters
+    ----------
+    given : object
+        The table ``[model]``.
+    toml : TomlFile
+    folder : Path
+        Folder of the file, where models of its own are looked up.
+    divided : bool
+        Whether a layout divides it: a name that a traced model and dimensions have is that of the dimensions.
 
     Raises
     ------
@@ -108,7 +144,7 @@ def read_model_table(given: Any, toml: TomlFile, folder: Path) -> str | Transfor
     if data.get("format", FORMAT) != FORMAT:
         data.pop("name")
         parse_transformer(data, toml, at)  # says what is wrong with the rest
-    found = _named(data["name"], toml, folder)
+    found = _named(data["name"], toml, folder, divided=divided)
     if "sequence" not in data:
         return found
     if not isinstance(found, Transformer):
@@ -130,9 +166,12 @@ def _of_config(data: Mapping[str, Any], toml: TomlFile, folder: Path) -> Transfo
     return read_config(path, sequence=sequence)
 
 
-def _named(name: str, toml: TomlFile, folder: Path) -> str | Transformer:
+def _named(
+    name: str, toml: TomlFile, folder: Path, *, divided: bool = False, key: Key = ("model", "name")
+) -> str | Transformer:
     """A name of the zoo, or a file beside the scenario: of a traced model, or of dimensions."""
     from simperf.files import read_toml
+    from simperf.workload.transformers.shipped import shipped_transformers
 
     own = folder / name
     path = str(own) if own.is_file() else name
@@ -145,21 +184,28 @@ def _named(name: str, toml: TomlFile, folder: Path) -> str | Transformer:
         return path
     from simperf.workload import zoo
 
-    if name in zoo.names():
-        return name
-    from simperf.workload.transformers.shipped import shipped_transformers
-
     shipped = shipped_transformers()
+    if name in zoo.names() and not (divided and name in shipped):
+        return name
     if name not in shipped:
         error = UnknownNameError("model", name, (*zoo.names(), *shipped))
-        raise InputError(toml.problem(("model", "name"), str(error), expected=_MODEL))
+        raise InputError(toml.problem(key, str(error), expected=_MODEL))
     return shipped[name]
+
+
+def _undivided(name: str, toml: TomlFile, key: Key) -> Problem:
+    """A traced model where a layout divides it."""
+    message = "a layout divides a transformer by its dimensions, and this is a traced model"
+    expected = "a transformer of `simperf zoo list`, such as llama3-8b, or layers, hidden, heads, ... in [model]"
+    return toml.problem(key, message, value=name, expected=expected)
 
 
 def _trained(model: str | Transformer, table: dict[str, Any], toml: TomlFile, *, divided: bool) -> dict[str, Any]:
     if "model" in table:
         message = "[model] says which model it is"
         raise InputError(toml.problem(("program", "model"), message, value=table["model"], expected="one of the two"))
+    if divided and not isinstance(model, Transformer):
+        raise InputError(_undivided(model, toml, ("model", "name")))
     if isinstance(model, Transformer):
         from simperf.workload.transformers.step import unknown_kernels
 

@@ -295,7 +295,8 @@ def apply(
 ) -> tuple[dict[str, Any], Layered]:
     """Return `data` with `overrides` on top, and the file that places problems by them.
 
-    Setting ``machine.use`` replaces a machine that the file wires itself.
+    Setting ``machine.use`` replaces a machine that the file wires itself; setting ``model.name`` or ``model.config``
+    replaces a model that the file describes.
     """
     changed = deepcopy(dict(data))
     before = toml.overrides if isinstance(toml, Layered) else ()
@@ -326,11 +327,26 @@ def _set(data: dict[str, Any], override: Override, toml: Layered, problems: list
             kept = {key: here[key] for key in ("folder",) if key in here}
             here.clear()
             here.update(kept)
+        elif path in (("model", "name"), ("model", "config")):
+            _drop_model(here, toml)
         here[last] = deepcopy(override.value)
     elif isinstance(here, list) and isinstance(last, int) and last < len(here):
         here[last] = deepcopy(override.value)
     else:
         problems.append(_no_place(here, path, path, toml))
+
+
+def _drop_model(table: dict[str, Any], toml: Layered) -> None:
+    """Take the file's own model out of ``[model]``, but not what other overrides say.
+
+    Dimensions beside a name would make it a label, and the run one of another model. A length beside a named model
+    stays, as it is of the data.
+    """
+    others = {key for key in table if key not in ("name", "config", "sequence")}
+    given = {one.path[1] for one in toml.overrides if one.path[0] == "model" and len(one.path) > 1}
+    for key in others | {"name", "config"} | ({"sequence"} if others else set()):
+        if key not in given:
+            table.pop(key, None)
 
 
 def _no_place(here: Any, path: Key, key: Key, toml: Layered) -> Problem:

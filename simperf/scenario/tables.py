@@ -193,20 +193,23 @@ class TableReader:
             problems.append(toml.problem(key, str(error), expected="one of " + ", ".join(PROGRAMS)))
             return None, {}
         more: dict[str, Any] = {}
+        before = len(problems)
         if job_tables:
-            from simperf.scenario.model_and_layout import add_layout, add_model
+            from simperf.scenario.model_and_layout import add_layout, add_model, name_model
 
             strategy = _strategy_named(table, job_tables)
             if "layout" in job_tables:
                 more |= add_layout(job_tables["layout"], spec, table, toml, machine, problems, strategy=strategy)
+            before = len(problems)
             if "model" in job_tables:
                 more |= add_model(job_tables["model"], spec, table, toml, self.folder, problems, strategy=strategy)
+            elif strategy == "model-parallel" and "model" in table:
+                more |= name_model(table, toml, self.folder, problems)
         own = {name: given for name, given in (job_tables or {}).items() if name not in ("model", "layout")}
         if own or (spec.options is not None and table.get("strategy") == "servers"):
             from simperf.scenario.job_tables import add_job_tables
 
             spec = add_job_tables(own, spec, table, toml, problems)
-        before = len(problems)
         values = read_parameters(spec, table, toml, at, problems)
         if spec.options is None or len(problems) > before:
             return spec, {**values, **more}

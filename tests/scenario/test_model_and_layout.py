@@ -8,6 +8,7 @@ import pytest
 import simperf
 from simperf.errors import InputError
 from simperf.scenario import load_scenario, make_scenario
+from simperf.scenario.load import change_scenario
 from simperf.workload.transformers import Transformer
 from simperf.workload.transformers.shipped import shipped_transformers
 from simperf.workload.transformers.transformer_file import write_transformer
@@ -52,6 +53,45 @@ def test_a_named_transformer_may_have_a_length_of_its_own():
         scenario(model={**named, "sequence": -2})
     with pytest.raises(InputError, match=r"model.sequence: only a transformer by its dimensions"):
         scenario(model={"name": "resnet18", "sequence": 64})
+
+
+def test_setting_a_name_or_a_configuration_replaces_the_model_of_the_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    config = {"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 256, "num_attention_heads": 8}
+    config |= {"intermediate_size": 512, "vocab_size": 1000, "max_position_embeddings": 128}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    usual = shipped_transformers()["llama3-8b"]
+
+    def model(changes, **given):
+        return change_scenario(scenario(tmp_path, model=given), changes).parameters["model"]
+
+    assert model({"model.name": "llama3-8b"}, **SMALL) == usual
+    assert model({"model.sequence": 512, "model.name": "llama3-8b"}, **SMALL) == replace(usual, sequence=512)
+    assert model({"model.name": "llama3-8b"}, name="llama3-70b", sequence=512) == replace(usual, sequence=512)
+    assert model({"model.name": "llama3-8b"}, config="config.json") == usual
+    assert model({"model.config": "config.json"}, **SMALL).sequence == 128
+    assert model({"model.config": "config.json"}, name="llama3-8b").layers == 2
+    assert model({"model.layers": 4}, **SMALL) == Transformer(**{**SMALL, "layers": 4})
+    with pytest.raises(InputError, match=r"unknown model 'lama3-8b'; did you mean 'llama3-8b'") as caught:
+        model({"model.name": "lama3-8b"}, **SMALL)
+    assert [one.key for one in caught.value.problems] == ["model.name"], "of what a model needs nothing is told"
+
+
+def test_a_name_that_a_layout_divides_is_that_of_dimensions():
+    divided = {"strategy": "model-parallel", "precision": "bf16-master"}
+
+    def model(*, program=(), **tables):
+        return scenario(program={**divided, **dict(program)}, layout={"tp": 8}, **tables).parameters["model"]
+
+    for name in ("llama2-7b", "llama3-8b"):
+        assert model(model={"name": name}) == model(program={"model": name}) == shipped_transformers()[name]
+    assert scenario(model={"name": "llama2-7b"}).parameters["model"] == "llama2-7b", "the traced one"
+    for tables in ({"model": {"name": "resnet50"}}, {"program": {"model": "resnet50"}}):
+        with pytest.raises(InputError, match=r"a layout divides a transformer by its dimensions") as caught:
+            model(**tables)
+        assert len(caught.value.problems) == 1
+    with pytest.raises(InputError, match=r"program.model: unknown model 'llama2-7'; did you mean 'llama2-7b'"):
+        model(program={"model": "llama2-7"})
 
 
 def test_twice_as_many_layers_take_longer_and_more_gpus_do_not():

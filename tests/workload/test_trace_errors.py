@@ -192,3 +192,23 @@ def test_the_zoo_is_listed_and_shown(capsys):
     text = capsys.readouterr().out
     assert "25,557,032" in text
     assert "memory at the peak" in text
+
+
+def test_a_transformer_whose_kernels_depend_on_a_layout_is_shown_by_its_arithmetic(capsys):
+    assert main(["zoo", "show", "mixtral-8x7b", "--batch", "2", "--format", "json"]) == 0
+    shown = {row["what"]: row["value"] for row in json.loads(capsys.readouterr().out)}
+    assert shown["parameters"] == 46_702_792_704
+    tokens, layers, heads, width = 32_768, 32, 32, 128
+    ends = 32_000 * 4096  # the embedding is not multiplied with; norms are not counted
+    products = shown["parameters that a token meets"] - ends - (2 * layers + 1) * 4096
+    attention = 4 * layers * tokens * heads * width
+    assert shown["step: model FLOP, a token"] == pytest.approx(6 * products + 3 * attention, rel=1e-12)
+    again = 2 * (products - ends) + attention
+    step = 2 * tokens * (6 * products + 3 * attention + again)
+    assert shown["step: hardware FLOP, layers computed again"] == pytest.approx(step, rel=1e-12)
+    assert main(["zoo", "show", "mixtral-8x7b"]) == 0
+    assert "12,879,925,248" in capsys.readouterr().out
+    assert main(["zoo", "show", "mixtral-8x7b", "--kernels", "--precision", "bf16"]) == 2
+    told = capsys.readouterr().err
+    assert "--kernels: has no effect" in told
+    assert "--precision: has no effect" in told

@@ -272,7 +272,7 @@ def _model(table: RequestTable, base: dict[str, Any], toml: TomlFile, folder: Pa
     if "sequence" in table:
         data["sequence"] = table.count("sequence")
     try:
-        found = read_model_table(data, toml, folder)
+        found = read_model_table(data, toml, folder, divided=True)
     except InputError as error:
         at = ("layouts", "model")
         for one in error.problems:
