@@ -29,6 +29,8 @@ _DECODER = {
     "vocabulary": "vocabulary",
     "sequence": "sequence",
 }
+#: dimensions without which there is no transformer
+_NEEDED = ("layers", "hidden", "heads", "vocabulary", "sequence")
 _MODEL = 'name = "resnet50" (see `simperf zoo list`), config = "config.json", or layers, hidden, heads, ...'
 
 
@@ -140,6 +142,7 @@ def read_model_table(given: Any, toml: TomlFile, folder: Path, *, divided: bool 
             )
         return _of_config(data, toml, folder)
     if dimensions:
+        _refuse_half_of_a_model(data, toml, folder, dimensions[0])
         return parse_transformer(data, toml, at)
     if data.get("format", FORMAT) != FORMAT:
         data.pop("name")
@@ -151,6 +154,19 @@ def read_model_table(given: Any, toml: TomlFile, folder: Path, *, divided: bool 
         message, expected = "only a transformer by its dimensions has another length", "name alone"
         raise InputError(toml.problem((*at, "sequence"), message, value=data["sequence"], expected=expected))
     return parse_transformer({**transformer_table(found), **data}, toml, at)
+
+
+def _refuse_half_of_a_model(data: Mapping[str, Any], toml: TomlFile, folder: Path, first: str) -> None:
+    """Refuse some dimensions beside the name of a model that has its own: the name would be a label."""
+    if all(key in data for key in _NEEDED) or "name" not in data:
+        return
+    try:
+        _named(data["name"], toml, folder)
+    except InputError:
+        return
+    message = f"{data['name']} has its own dimensions; a model of your own needs {', '.join(_NEEDED)}"
+    expected = "the name alone, or beside sequence; or all dimensions"
+    raise InputError(toml.problem(("model", first), message, value=data[first], expected=expected))
 
 
 def _of_config(data: Mapping[str, Any], toml: TomlFile, folder: Path) -> Transformer:

@@ -77,6 +77,14 @@ def test_setting_a_name_or_a_configuration_replaces_the_model_of_the_file(tmp_pa
     assert [one.key for one in caught.value.problems] == ["model.name"], "of what a model needs nothing is told"
 
 
+def test_a_named_model_with_some_dimensions_is_refused_once():
+    with pytest.raises(InputError, match=r"model.layers: llama3-8b has its own dimensions") as caught:
+        scenario(model={"name": "llama3-8b", "layers": 4})
+    assert len(caught.value.problems) == 1
+    with pytest.raises(InputError, match=r"model.hidden: a transformer needs it"):
+        scenario(model={"name": "mine", "layers": 4})
+
+
 def test_a_name_that_a_layout_divides_is_that_of_dimensions():
     divided = {"strategy": "model-parallel", "precision": "bf16-master"}
 
