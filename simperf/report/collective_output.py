@@ -233,10 +233,10 @@ def _setting(key: str, value: Any) -> str:
 
 def _save_map(found: AlgorithmComparison, sizes: Sequence[int], path: Path, note: Say) -> None:
     """Draw which algorithm wins over numbers of ranks and sizes."""
-    from simperf.report import style
+    from simperf.report import collective_pictures, style
 
     fastest = found.fastest(sizes)
-    style.save(tables.crossover_map(fastest.rows, title=fastest.title), path)
+    style.save(collective_pictures.crossover_map(fastest.rows, title=fastest.title), path)
     note(f"wrote {path}")
     for line in fastest.refusals:
         note(f"left out: {line}")
@@ -253,9 +253,10 @@ def _save_load(found: AlgorithmComparison, made: Mapping[str, Sequence[Row]], pa
         what = f"load of the links under {name} {found.collective} of {tables.size_text(rows[-1].nbytes)}"
         save_topology(machine, path, load=rows[-1].loads, subtitle=what)
     else:
-        from simperf.report import style
+        from simperf.report import collective_pictures, style
 
-        style.save(tables.topology_picture(machine.topology, rows[-1], title=f"{found.collective}, {name}"), path)
+        drawn = collective_pictures.topology_picture(machine.topology, rows[-1], title=f"{found.collective}, {name}")
+        style.save(drawn, path)
 
 
 # Measured times ---------------------------------------------------------------------------

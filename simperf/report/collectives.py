@@ -1,8 +1,8 @@
-"""Tables and pictures of collectives: as nccl-tests writes them, and the map of who wins where."""
+"""Tables of collectives, as nccl-tests writes them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from simperf.collectives.bench import Row, switch_points
@@ -11,11 +11,9 @@ from simperf.report.terminal import columns
 
 if TYPE_CHECKING:
     from simperf.calibrate.measured_sizes import SizeRow
-    from simperf.hardware import Topology
 
 __all__ = [
     "IDEALISED",
-    "crossover_map",
     "format_measured",
     "format_rows",
     "format_winners",
@@ -24,18 +22,10 @@ __all__ = [
     "rows_csv",
     "rows_document",
     "size_text",
-    "topology_picture",
 ]
-
-#: colours of Okabe and Ito and, from the ninth algorithm on, the same with hatching
-PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
-HATCHES = ("", "//", "..", "xx")
 
 #: what is said of rows that no library stands behind
 IDEALISED = "idealised: bandwidth and latency of the wires only, no library"
-
-#: nodes of a topology that are drawn
-MOST_DRAWN = 16
 
 #: version of the layout that `nccl_document` writes
 JSON_VERSION = 2
@@ -218,126 +208,6 @@ def nccl_document(
         "average_bus_bandwidth": {"bandwidth": round(mean, 6), "okay": "unchecked"},
         "errors": [],
     }
-
-
-def crossover_map(winners: Mapping[int, Sequence[Row]], *, title: str) -> Any:
-    """Draw the fastest algorithm over numbers of ranks and sizes.
-
-    Parameters
-    ----------
-    winners : mapping of int to sequence of Row
-        For each number of ranks the fastest row of each size, the same sizes for all.
-    title : str
-        What was compared.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        Each cell in the colour (and hatch) of its winner, with busbw in GB/s written in it.
-    """
-    from simperf.report.style import figure, note
-
-    counts = sorted(winners)
-    sizes = [row.nbytes for row in winners[counts[0]]]
-    names = sorted({row.algorithm for rows in winners.values() for row in rows})
-
-    def draw(made: Any) -> None:
-        from matplotlib.patches import Patch, Rectangle
-
-        axes = made.add_subplot()
-        looks = {
-            name: (PALETTE[index % len(PALETTE)], HATCHES[index // len(PALETTE) % 4])
-            for index, name in enumerate(names)
-        }
-        for row, count in enumerate(counts):
-            for column, cell in enumerate(winners[count]):
-                color, hatch = looks[cell.algorithm]
-                box = Rectangle((column, row), 1, 1, facecolor=color, hatch=hatch, edgecolor="white", linewidth=1.0)
-                axes.add_patch(box)
-                dark = color in ("#0072B2", "#D55E00", "#009E73")
-                text = f"{cell.busbw / 1e9:.3g}"
-                spot = (column + 0.5, row + 0.5)
-                axes.text(*spot, text, ha="center", va="center", fontsize=6, color="white" if dark else "black")
-        axes.set_xlim(0, len(sizes))
-        axes.set_ylim(0, len(counts))
-        step = max(1, len(sizes) // 14)
-        axes.set_xticks([index + 0.5 for index in range(0, len(sizes), step)], [size_text(s) for s in sizes[::step]])
-        axes.set_yticks([index + 0.5 for index in range(len(counts))], [str(count) for count in counts])
-        axes.grid(visible=False)
-        axes.set_xlabel("size [B], K, M and G are powers of 1024")
-        axes.set_ylabel("ranks")
-        axes.set_title(title)
-        patches = [Patch(facecolor=c, hatch=h, edgecolor="white", label=name) for name, (c, h) in looks.items()]
-        axes.legend(handles=patches, loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False)
-        note(axes, "in each cell: busbw of the fastest algorithm [GB/s]")
-
-    return figure(draw, width=3.4 + max(4.0, 0.42 * len(sizes)), height=1.8 + 0.42 * len(counts))
-
-
-def topology_picture(topology: Topology, row: Row, *, title: str) -> Any:
-    """Draw a regular topology with the load of every link.
-
-    Parameters
-    ----------
-    topology : Topology
-        A ring, star or full mesh; of more than 16 ranks the first 16 are drawn.
-    row : Row
-        Whose loads are shown.
-    title : str
-        What is running.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        Links as arrows, wider and darker the busier they are, with the load in %.
-    """
-    from math import cos, pi, sin
-
-    from simperf.report.style import figure, note
-
-    busy = {end for name in row.loads for end in name.split(">")}
-    nodes = [*topology.ids("gpu"), *(node for node in topology.ids("cpu") if node in busy)]
-    shown = nodes[:MOST_DRAWN]
-    turn = 2 * pi / len(shown)
-    places = {node: (sin(turn * index), cos(turn * index)) for index, node in enumerate(shown)}
-    if topology.kind == "star":
-        places[""] = (0.0, 0.0)
-
-    def draw(made: Any) -> None:
-        axes = made.add_subplot()
-        axes.set_axis_off()
-        axes.set_aspect("equal")
-        for name, load in sorted(row.loads.items(), key=lambda item: item[1]):
-            src, dst = name.split(">")
-            if src in places and dst in places:
-                _arrow(axes, places[src], places[dst], load, many=topology.kind == "fully-connected" and len(shown) > 5)
-        for node, (x, y) in places.items():
-            text, color = (node, "#0072B2") if node else ("switch", "#D55E00")
-            box = {"boxstyle": "round,pad=0.3", "facecolor": color, "edgecolor": "#222222"}
-            axes.text(x, y, text, ha="center", va="center", fontsize=8, color="white", bbox=box, zorder=5)
-        axes.set_xlim(-1.3, 1.3)
-        axes.set_ylim(-1.3, 1.3)
-        axes.set_title(f"{title}: {size_text(row.nbytes)} B in {_time(row.time)} µs")
-        more = f"; {len(nodes) - len(shown)} more nodes not drawn" if len(nodes) > len(shown) else ""
-        note(axes, f"on each link: part of the time for which it is busy{more}")
-
-    return figure(draw, width=7.0, height=7.2)
-
-
-def _arrow(axes: Any, src: tuple[float, float], dst: tuple[float, float], load: float, *, many: bool) -> None:
-    """An arrow from src to dst, bent so that the two directions of a link stand apart."""
-    shade = str(round(0.8 * (1.0 - min(load, 1.0)), 3))
-    style = {"arrowstyle": "-|>", "color": shade, "linewidth": 0.6 + 2.4 * load, "connectionstyle": "arc3,rad=0.12"}
-    axes.annotate("", xy=dst, xytext=src, arrowprops={**style, "shrinkA": 14, "shrinkB": 14}, zorder=1)
-    if not many:
-        # The bend of the arrow lies to the right of the way from src to dst.
-        x, y = 0.62 * src[0] + 0.38 * dst[0], 0.62 * src[1] + 0.38 * dst[1]
-        across = (dst[1] - src[1], src[0] - dst[0])
-        spot = (x + 0.06 * across[0], y + 0.06 * across[1])
-        box = {"boxstyle": "round,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}
-        axes.text(
-            *spot, f"{100 * load:.0f} %", fontsize=6.5, ha="center", va="center", color="#222222", bbox=box, zorder=3
-        )
 
 
 def format_measured(rows: Sequence[SizeRow], *, title: str) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from simperf.report.lanes import natural
+from simperf.report.language import named, say
 from simperf.report.style import NARROW, byte_scale, columns, note, time_scale, written
 from simperf.results import Result
 
@@ -49,7 +50,7 @@ def _draw(axes: Any, result: Result, lines: dict[str, tuple[Floats, Floats]], fa
         times, values = lines[track]
         if len(times) <= _MANY:
             thick = 1.5 if len(highest) == 1 else 3.0 - 2.2 * order / len(highest)  # equal lines stay visible
-            axes.step(times / scale.factor, values / factor, where="post", label=track, linewidth=thick)
+            axes.step(times / scale.factor, values / factor, where="post", label=named(track), linewidth=thick)
             continue
         binned += 1
         edges = np.linspace(0.0, max(result.time, times[-1]), _BINS + 1)
@@ -57,15 +58,16 @@ def _draw(axes: Any, result: Result, lines: dict[str, tuple[Floats, Floats]], fa
         high = np.maximum(np.maximum.reduceat(values, first), values[first])
         low = np.minimum(np.minimum.reduceat(values, first), values[first])
         ends = [np.append(limit, limit[-1]) / factor for limit in (low, high)]
-        axes.fill_between(edges / scale.factor, *ends, step="post", label=track, linewidth=0.8, edgecolor="face")
+        axes.fill_between(edges / scale.factor, *ends, step="post", label=named(track), linewidth=0.8, edgecolor="face")
     axes.set_xlim(0, result.time / scale.factor if result.time > 0 else 1)
     axes.set_ylim(bottom=0)
-    axes.set_xlabel(f"time ({scale.unit})")
+    axes.set_xlabel(say("time ({})").format(scale.unit))
     if binned:
         width = written(result.time / _BINS, "s", digits=3)
-        note(axes, f"{axes.get_ylabel()}: the range of values within bins of {width} is shown.")
+        note(axes, say("{}: the range of values within bins of {} is shown.").format(axes.get_ylabel(), width))
     if len(lines) > _LINES:
-        note(axes, f"{axes.get_ylabel()}: the {_LINES} highest of {len(lines)} lines are shown.")
+        told = say("{}: the {} highest of {} lines are shown.")
+        note(axes, told.format(axes.get_ylabel(), _LINES, len(lines)))
 
 
 def _legend(axes: Any) -> None:
@@ -83,7 +85,7 @@ def draw_queue(axes: Any, result: Result) -> None:
     """Draw how many launches are submitted and not finished, a line a stream."""
     from matplotlib.ticker import MaxNLocator
 
-    axes.set_ylabel("launches in queue")
+    axes.set_ylabel(say("launches in queue"))
     axes.yaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
     _draw(axes, result, series(result, "queue length"), 1.0)
     _legend(axes)
@@ -98,14 +100,14 @@ def draw_memory(axes: Any, result: Result) -> None:
     limits = sorted({limit for limit in capacities.values() if math.isfinite(limit)})
     near = [limit for limit in limits if limit <= _FAR * highest]
     scale = byte_scale(max([highest, *near]))
-    axes.set_ylabel(f"memory held ({scale.unit})")
+    axes.set_ylabel(say("memory held ({})").format(scale.unit))
     _draw(axes, result, lines, scale.factor)
     for limit in near:
-        text = f"capacity {written(limit, 'B', digits=3)}"
+        text = say("capacity {}").format(written(limit, "B", digits=3))
         axes.axhline(limit / scale.factor, color="#D55E00", linestyle="--", linewidth=1, label=text)
     far = [written(limit, "B", digits=3) for limit in limits if limit not in near]
     if near:
         axes.set_ylim(top=max(*near, highest) / scale.factor * 1.1)
     if far:
-        axes.plot([], [], " ", label=f"capacity {', '.join(far)}\n(above the picture)")
+        axes.plot([], [], " ", label=say("capacity {}\n(above the picture)").format(", ".join(far)))
     _legend(axes)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from simperf.engine.recorder import CATEGORIES, Category, Span
 from simperf.report.lanes import TimelineRow, natural, rows
+from simperf.report.language import named, say
 from simperf.report.style import COLORS, HATCHES, columns, letters_on, note, time_scale, written
 from simperf.results import Result
 
@@ -42,10 +43,14 @@ def gantt_rows(result: Result) -> tuple[list[TimelineRow], str]:
     for owner, group in itertools.groupby(found, key=lambda row: row.owner):
         members = list(group)
         spans = sorted((span for row in members for span in row.spans), key=lambda span: span.start)
-        merged.append(TimelineRow(owner, f"all {len(members)} rows" if len(members) > 1 else members[0].name, 0, spans))
-    text = f"{len(found)} rows are merged into one a device or host."
+        merged.append(
+            TimelineRow(
+                owner, say("all {} rows").format(len(members)) if len(members) > 1 else members[0].name, 0, spans
+            )
+        )
+    text = say("{} rows are merged into one per device or host.").format(len(found))
     if len(merged) > _ROWS:
-        text += f" The first {_ROWS} of {len(merged)} are shown."
+        text += " " + say("The first {} of {} are shown.").format(_ROWS, len(merged))
     return merged[:_ROWS], text
 
 
@@ -110,30 +115,31 @@ def draw_gantt(axes: Any, result: Result, *, links: bool = True) -> None:
         draw(axes, y, {c: members for c, members in groups.items() if members}, result.time, scale.factor)
     if not dense:
         _names(axes, shown, result.time, scale.factor)
-    labels = [f"{row.owner}  {row.label}" if row.name else row.label for row in shown]
+    labels = [f"{named(row.owner)}  {named(row.label)}" if row.name else named(row.label) for row in shown]
     moving = link_rates(result) if links else []
     for y, (link, times, shares, _) in enumerate(moving[:_LINKS], len(shown)):
         low = y + _HEIGHT / 2
         axes.fill_between(times / scale.factor, low - shares * _HEIGHT, low, step="post", color="#777777", linewidth=0)
         axes.axhline(low, color="#777777", linewidth=0.5)
-        labels.append(f"link {link}")
+        labels.append(say("link {}").format(link))
     axes.set_yticks(range(len(labels)), labels)
     axes.set_ylim(len(labels) - 0.4, -0.6)
     axes.set_xlim(0, result.time / scale.factor if result.time > 0 else 1)
-    axes.set_xlabel(f"time ({scale.unit})")
+    axes.set_xlabel(say("time ({})").format(scale.unit))
     axes.grid(visible=False, axis="y")
     handles: list[Any] = [_patch(c) for c in CATEGORIES if c in used]
     if moving:
-        handles.append(Patch(facecolor="#777777", label="link rate / capacity"))
+        handles.append(Patch(facecolor="#777777", label=say("link rate / capacity")))
     above = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.2}
     above |= {"handlelength": 1.5, "columnspacing": 1.2}  # six of them, right of long names of rows
     axes.legend(handles=handles, ncols=columns(axes, len(handles)), **above)
     if dense:
         width = written(result.time / BINS, "s", digits=3)
         total = f"{len(result.spans):,}".replace(",", " ")
-        text = f"{total} spans are drawn in bins of {width}: the height of a colour is its share of the bin. {text}"
+        told = say("{} spans are drawn in bins of {}: the height of a colour is its share of the bin.")
+        text = f"{told.format(total, width)} {text}"
     if len(moving) > _LINKS:
-        text += f" The {_LINKS} busiest of {len(moving)} links are shown."
+        text += " " + say("The {} busiest of {} links are shown.").format(_LINKS, len(moving))
     if text:
         note(axes, text.strip())
 
@@ -142,7 +148,7 @@ def _patch(category: Category) -> Any:
     from matplotlib.patches import Patch
 
     hatch = HATCHES.get(category)
-    return Patch(facecolor=COLORS[category], edgecolor="#777777", linewidth=0.5, hatch=hatch, label=category)
+    return Patch(facecolor=COLORS[category], edgecolor="#777777", linewidth=0.5, hatch=hatch, label=say(category))
 
 
 Groups = dict[Category, list[Span]]
@@ -190,14 +196,14 @@ def _names(axes: Any, shown: Sequence[TimelineRow], time: float, factor: float) 
     letter = 0.07 / (axes.figure.get_figwidth() - 1.3)  # as a share of what is left beside the rows' labels
     for y, row in enumerate(shown):
         for span in row.spans:
-            width = (span.end - span.start) / time
-            if width < letter * (len(span.name) + 0.6):
+            width, text = (span.end - span.start) / time, named(span.name)
+            if width < letter * (len(text) + 0.6):
                 continue
             box = {"facecolor": "white", "edgecolor": "none", "pad": 0.8} if span.category == "wait" else None
             axes.text(
                 (span.start + span.end) / 2 / factor,
                 y,
-                span.name,
+                text,
                 ha="center",
                 va="center",
                 fontsize=7.5,

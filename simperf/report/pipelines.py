@@ -11,6 +11,7 @@ import numpy as np
 
 from simperf.memory import KINDS
 from simperf.report.lanes import natural
+from simperf.report.language import named, say
 from simperf.report.stages import Stages, stages_of
 from simperf.report.style import COLORS, HATCHES, byte_scale, columns, letters_on, note, time_scale, written
 from simperf.results import Result
@@ -126,15 +127,17 @@ def draw_pipeline(axes: Any, result: Result) -> None:
             middle = (one.start + one.end) / 2 / scale.factor
             style = {"ha": "center", "va": "center", "fontsize": 7, "color": letters_on(colour), "bbox": box}
             axes.text(middle, y, text, clip_on=True, **style)
-    axes.set_yticks(range(len(stages)), [f"stage {stage}" for stage in stages])
+    axes.set_yticks(range(len(stages)), [say("stage {}").format(stage) for stage in stages])
     axes.set_ylim(len(stages) - 0.45, -0.55)
     axes.set_xlim(0, result.time / scale.factor)
-    axes.set_xlabel(f"time ({scale.unit})")
+    axes.set_xlabel(say("time ({})").format(scale.unit))
     axes.grid(visible=False, axis="y")
     used = {one.kind for one in bars}
-    handles = [Patch(facecolor=c, edgecolor="#555555", label=n) for kind, (n, c) in _PASSES.items() if kind in used]
+    handles = [
+        Patch(facecolor=c, edgecolor="#555555", label=say(n)) for kind, (n, c) in _PASSES.items() if kind in used
+    ]
     if any(one.chunk for one in bars):
-        handles.append(Patch(facecolor="white", edgecolor="#555555", hatch="////", label="second chunk of layers"))
+        handles.append(Patch(facecolor="white", edgecolor="#555555", hatch="////", label=say("second chunk of layers")))
     _above(axes, handles, [str(one.get_label()) for one in handles])
 
 
@@ -178,12 +181,12 @@ def draw_stage_times(axes: Any, result: Result) -> None:
                 place = {"ha": "center", "va": "center", "fontsize": 7.5, "color": letters_on(colour), "bbox": box}
                 axes.text(left[y] + time / 2, y, f"{100 * share:.0f} %", **place)
         left += times
-    axes.set_yticks(range(len(numbers)), [f"stage {stage}" for stage in numbers])
+    axes.set_yticks(range(len(numbers)), [say("stage {}").format(stage) for stage in numbers])
     axes.set_ylim(len(numbers) - 0.45, -0.55)
     axes.set_xlim(0, stages.step / scale.factor)
-    axes.set_xlabel(f"time of a step ({scale.unit})")
+    axes.set_xlabel(say("time of a step ({})").format(scale.unit))
     axes.grid(visible=False, axis="y")
-    _above(axes, bars, names)
+    _above(axes, bars, [named(name) for name in names])
 
 
 def draw_stage_memory(made: Any, result: Result) -> None:
@@ -203,17 +206,18 @@ def draw_stage_memory(made: Any, result: Result) -> None:
             colour, hatch = _LOOKS[number % len(_LOOKS)]
             style = {"facecolor": colour, "edgecolor": _edge(colour), "linewidth": 0.3, "hatch": hatch}
             ends = low / scale.factor, high / scale.factor
-            axes.fill_between(times / span.factor, *ends, step="post", label=name, **style)
+            axes.fill_between(times / span.factor, *ends, step="post", label=say(name), **style)
             low = high
         axes.set_title(f"stage {stage}: {written(peaks[stage], 'B', digits=3)} at most", fontsize=8.5, loc="right")
-        axes.set_ylabel(f"held ({scale.unit})")
+        axes.set_ylabel(say("held ({})").format(scale.unit))
         axes.set_xlim(0, result.time / span.factor)
         axes.set_ylim(0, 1.05 * peaks[worst] / scale.factor)
-    all_axes[-1].set_xlabel(f"time ({span.unit})")
+    all_axes[-1].set_xlabel(say("time ({})").format(span.unit))
     handles, names = all_axes[0].get_legend_handles_labels()
     made.legend(handles[::-1], names[::-1], loc="outside right upper", fontsize=8)
     if len(chosen) < len(held):
-        note(all_axes[-1], f"The first and the last of {len(held)} stages are shown, and the one that holds most.")
+        told = say("The first and the last of {} stages are shown, and the one that holds most.")
+        note(all_axes[-1], told.format(len(held)))
 
 
 def _held(result: Result) -> dict[int, tuple[Any, Mapping[str, Any]]]:

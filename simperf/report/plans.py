@@ -7,6 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from simperf.json_format import json_text
+from simperf.report.labels import name_points
+from simperf.report.language import say
+from simperf.report.lines import legend
 from simperf.report.rows import rows_text
 from simperf.report.studies import rows_view
 from simperf.report.style import figure, heading, save
@@ -211,8 +214,8 @@ def draw_plan(found: TrainingPlan) -> Any:
 
     def fill(made: Any) -> None:
         axes = made.subplots()
-        heading(made, found.request.title)
-        draw_front(axes, times, costs, names)
+        heading(made, say(found.request.title))
+        front = draw_front(axes, times, costs)
         for one in found.ranked:
             if one.time_interval and one.cost_interval:
                 axes.plot([end / 3600 for end in one.time_interval], list(one.cost_interval), color="#888888", lw=0.8)
@@ -225,9 +228,11 @@ def draw_plan(found: TrainingPlan) -> Any:
             (found.request.budget, axes.axhline, "budget"),
         ):
             if value != float("inf"):
-                line(value, ls="--", lw=0.9, color="#D55E00" if name == "deadline" else "#0072B2", label=name)
-        axes.set_xlabel("time [h]")
-        axes.set_ylabel("cost [USD]" if priced else "GPUs")
-        axes.legend(fontsize=7.5)
+                line(value, ls="--", lw=0.9, color="#D55E00" if name == "deadline" else "#0072B2", label=say(name))
+        axes.set_xlabel(say("time [{}]").format("h"))
+        axes.set_ylabel(say("cost [{}]").format("USD") if priced else say("GPUs"))
+        legend(axes)
+        points = list(zip(times, costs, strict=True))
+        name_points(axes, [(names[index], points[index]) for index in front], points)
 
     return figure(fill)

@@ -17,6 +17,7 @@ from simperf.errors import InputError, Problem, UnknownNameError
 from simperf.report.counters import draw_memory, draw_queue, series
 from simperf.report.data import FailedRun
 from simperf.report.gantt import draw_gantt, gantt_rows, link_rates
+from simperf.report.language import named, say
 from simperf.report.phrases import multiple
 from simperf.report.pipelines import draw_pipeline, draw_stage_memory, draw_stage_times, stage_devices
 from simperf.report.roofline import draw_roofline
@@ -80,7 +81,10 @@ _RECORD = "a run whose timeline was recorded"
 
 def _title(result: Result) -> str:
     name, number = result.headline
-    return f"{result.name}: {'' if name == TIME else f'{name} '}{written(number.value, number.unit)}"
+    value = written(number.value, number.unit)
+    if name == TIME:
+        return say("{}: {}").format(result.name, value)
+    return say("{}: {} {}").format(result.name, say(name), value)
 
 
 def _gantt_height(result: Result) -> float:
@@ -156,7 +160,7 @@ def _roofline(result: Result) -> Any:
 
     def fill(made: Any) -> None:
         axes = made.subplots()
-        heading(made, f"{result.name}: roofline")
+        heading(made, say("{}: roofline").format(result.name))
         draw_roofline(axes, result)
 
     return figure(fill, height=5.0)
@@ -224,7 +228,7 @@ def draw_comparison(results: Sequence[Result | FailedRun]) -> Any:
 
 def _named(axes: Any, results: Sequence[Result | FailedRun]) -> None:
     """The results' names at their bars, the first on top."""
-    axes.set_yticks(range(len(results)), [result.name for result in results])
+    axes.set_yticks(range(len(results)), [named(result.name) for result in results])
     axes.set_ylim(len(results) - 0.45, -0.55)
     axes.grid(visible=False, axis="y")
 
@@ -238,7 +242,7 @@ def _answers(axes: Any, results: Sequence[Result | FailedRun], ranking: Ranking)
     place = 0
     for y, result in enumerate(results):
         if isinstance(result, FailedRun):
-            axes.text(0, y, " failed", va="center", fontsize=8, color="#D55E00")
+            axes.text(0, y, f" {say('failed')}", va="center", fontsize=8, color="#D55E00")
             continue
         if place not in numbers:
             axes.text(0, y, " -", va="center", fontsize=8)
@@ -257,7 +261,8 @@ def _answers(axes: Any, results: Sequence[Result | FailedRun], ranking: Ranking)
     low = min(0.0, *(min(number.value, number.low or 0.0) for number in numbers.values()))
     axes.set_xlim(low, reach * _room(axes) if reach > 0 else 1)
     axes.set_xticks([])
-    axes.set_title(f"{ranking.answer.metric}\n{ranking.answer.better} is better", fontsize=9)
+    better = say("{} lower is better" if ranking.answer.better == "lower" else "{} higher is better")
+    axes.set_title(better.format(say(metric) + "\n"), fontsize=9)
 
 
 def _times(axes: Any, results: Sequence[Result | FailedRun], ranking: Ranking) -> None:
@@ -287,13 +292,13 @@ def _times(axes: Any, results: Sequence[Result | FailedRun], ranking: Ranking) -
         axes.text(reach / scale.factor, y, text, va="center", ha="left", fontsize=8)
         place += 1
     axes.set_xlim(0, longest / scale.factor * _room(axes) if longest > 0 else 1)
-    axes.set_xlabel(f"time ({scale.unit})")
+    axes.set_xlabel(say("time ({})").format(scale.unit))
     names = [name for name in PARTS if name in shown]
     if names:
         bars = [shown[name] for name in names]
         above = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.2}
         share = min(1.0, axes.get_position().width / 0.775)
-        axes.legend(bars, names, ncols=max(1, round(share * columns(axes, len(bars)))), **above)
+        axes.legend(bars, [say(name) for name in names], ncols=max(1, round(share * columns(axes, len(bars)))), **above)
 
 
 def _room(axes: Any) -> float:

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from simperf.errors import UnknownNameError
+from simperf.report.labels import name_points
+from simperf.report.language import say
 from simperf.report.style import NARROW, note
 from simperf.results import Ceiling, OperationUse, Result
 from simperf.units import format_quantity
@@ -48,19 +50,23 @@ def draw_roofline(axes: Any, result: Result, *, part: str = "") -> None:
     bottom = min([row.flops / row.time for row in points] + [low * ceiling.memory_bandwidth]) / 3
     top = max(ceiling.peak.values()) * 4
     axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(bottom, top))
-    axes.set_xlabel("arithmetic intensity (FLOP per byte of memory traffic)")
-    axes.set_ylabel("arithmetic rate (FLOP/s)")
+    axes.set_xlabel(say("arithmetic intensity (FLOP per byte of memory traffic)"))
+    axes.set_ylabel(say("arithmetic rate (FLOP/s)"))
     _format(axes)
     main = max(used, key=lambda name: ceiling.peak[name])
     _areas(axes, ceiling, ceiling.peak[main], main, (low, high), top)
     _ceilings(axes, ceiling, used, (low, high))
     _points(axes, points)
-    text = f"Ceilings: {chosen}, {format_quantity(ceiling.memory_bandwidth, 'B/s')} of memory bandwidth."
+    rate = format_quantity(ceiling.memory_bandwidth, "B/s")
+    text = say("Ceilings: {}, {} of memory bandwidth.").format(chosen, rate)
     if len(points) < len(mine):
-        text += f" Not shown, since they do no arithmetic: {len(mine) - len(points)} of {len(mine)} operations."
+        told = say("Not shown, since they do no arithmetic: {} of {} operations.")
+        text += " " + told.format(len(mine) - len(points), len(mine))
     if len(weights) > 1:
-        text += f" Devices of other kinds are left out: {', '.join(sorted(set(weights) - {chosen}))}."
+        others = ", ".join(sorted(set(weights) - {chosen}))
+        text += " " + say("Devices of other kinds are left out: {}.").format(others)
     note(axes, text)
+    _name(axes, points)
 
 
 def _on(result: Result, row: OperationUse, part: str) -> bool:
@@ -91,10 +97,10 @@ def _areas(axes: Any, ceiling: Ceiling, peak: float, precision: str, ends: tuple
     axes.axvspan(ends[0], ridge, color="#56B4E9", alpha=0.10, linewidth=0)
     axes.axvspan(ridge, ends[1], color="#009E73", alpha=0.10, linewidth=0)
     style = {"ha": "center", "va": "top", "fontsize": 9, "style": "italic", "color": "#333333"}
-    axes.text(math.sqrt(ends[0] * ridge), top * 0.75, "memory-bound", **style)
-    axes.text(math.sqrt(ridge * ends[1]), top * 0.75, "compute-bound", **style)
+    axes.text(math.sqrt(ends[0] * ridge), top * 0.75, say("memory-bound"), **style)
+    axes.text(math.sqrt(ridge * ends[1]), top * 0.75, say("compute-bound"), **style)
     axes.axvline(ridge, color="#777777", linestyle=":", linewidth=0.8)
-    text = f"ridge ({precision}): {ridge:.3g} FLOP/B"
+    text = say("ridge ({}): {}").format(precision, f"{ridge:.3g} FLOP/B")
     beside = ridge  # left of the line, and of the legend at the lower right where the line runs through it
     if axes.figure.get_figwidth() >= NARROW:
         beside = min(ridge, ends[0] * (ends[1] / ends[0]) ** (1 - _LEGEND))
@@ -114,7 +120,7 @@ def _ceilings(axes: Any, ceiling: Ceiling, used: set[str], ends: tuple[float, fl
     room = 0.36 if narrow else 0.22
     middle = max(middle, ends[0] * (ends[1] / ends[0]) ** room)  # the words end here and must not cross the axis
     style = {"ha": "right", "va": "bottom", "fontsize": 7.5}
-    axes.text(middle / 1.15, middle * ceiling.memory_bandwidth * 1.1, f"memory: {slope}", **style)
+    axes.text(middle / 1.15, middle * ceiling.memory_bandwidth * 1.1, say("memory: {}").format(slope), **style)
     below = 0.0
     for rate, names in sorted(rates.items()):
         strong = bool(used & set(names))
@@ -138,41 +144,19 @@ def _points(axes: Any, points: Sequence[OperationUse]) -> None:
             sizes = [30 + 250 * row.calls * row.time / total for row in mine]
             xs, ys = [row.flops / row.nbytes for row in mine], [row.flops / row.time for row in mine]
             style = {"marker": marker, "color": color, "edgecolors": "black", "linewidths": 0.6, "zorder": 3}
-            axes.scatter(xs, ys, s=sizes, label=f"{regime}-bound operation", **style)
-    _names(axes, sorted(points, key=lambda row: -row.calls * row.time), total)
+            axes.scatter(xs, ys, s=sizes, label=say("{}-bound operation").format(say(regime)), **style)
     if points:
         narrow = axes.figure.get_figwidth() < NARROW
         owner, place = (axes.figure, "outside upper left") if narrow else (axes, "lower right")
-        owner.legend(loc=place, title="larger: more of the time", title_fontsize=7.5)
+        owner.legend(loc=place, title=say("larger: more of the time"), title_fontsize=7.5)
 
 
-def _names(axes: Any, points: Sequence[OperationUse], total: float) -> None:
-    """Name the operations of the longest time, each on a side where it hides nothing, or not at all."""
-    (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
-    wide = axes.figure.get_figwidth()
-    letter = 0.058 / (wide - 1.0 if wide < NARROW else wide - 2.4)  # share of the axes, beside the ceilings' names
-    places = [
-        (
-            math.log(row.flops / row.nbytes / left) / math.log(right / left),
-            math.log(row.flops / row.time / bottom) / math.log(top / bottom),
-        )
-        for row in points
-    ]
-    taken = [(x - 0.012, y - 0.018, x + 0.012, y + 0.018) for x, y in places]  # boxes, as shares of the axes
-    for row, (x, y) in list(zip(points, places, strict=True))[:_NAMED]:
+def _name(axes: Any, points: Sequence[OperationUse]) -> None:
+    """Name the operations of the longest time, with their shares of it."""
+    total = sum(row.calls * row.time for row in points)
+    names, places = [], []
+    for row in sorted(points, key=lambda row: -row.calls * row.time):
         share = row.calls * row.time / total
-        text = f"{row.name} ({share * 100:.0f} %)" if share >= 0.005 else f"{row.name} (< 1 %)"
-        width, height = letter * len(text), 0.032
-        for toward, above in ((1, -1), (1, 1), (-1, -1), (-1, 1)):
-            near = x + 0.014 * toward
-            low = y + (0.01 if above > 0 else -0.01 - height)
-            box = (min(near, near + toward * width), low, max(near, near + toward * width), low + height)
-            if box[0] >= 0 and box[2] <= 1 and box[1] >= 0 and not any(_overlap(box, other) for other in taken):
-                taken.append(box)
-                style = {"ha": "left" if toward > 0 else "right", "va": "bottom", "fontsize": 7.5, "zorder": 4}
-                axes.text(near, low, text, transform=axes.transAxes, **style)
-                break
-
-
-def _overlap(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+        places.append((row.flops / row.nbytes, row.flops / row.time))
+        names.append((f"{row.name} ({share * 100:.0f} %)" if share >= 0.005 else f"{row.name} (< 1 %)", places[-1]))
+    name_points(axes, names[:_NAMED], places, size=7.5)

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from simperf.errors import InputError, Problem
-from simperf.report.style import figure, time_scale
+from simperf.report.language import say
+from simperf.report.lines import panels
+from simperf.report.style import NARROW, figure, figure_width, heading, time_scale
 from simperf.results import Result
 
 __all__ = ["ages", "draw_staleness"]
@@ -38,9 +40,10 @@ def draw_staleness(result: Result) -> Any:
     step = -(-len(found) // _MARKS)
 
     def fill(made: Any) -> None:
-        left, right = made.subplots(1, 2, width_ratios=[3, 2])
+        left, right = panels(made, (3, 2))
+        heading(made, f"{result.name}: mean staleness {values.mean():.3g}")
         left.plot(times[::step] / scale.factor, values[::step], ".", ms=3, color="#0072B2")
-        left.set_xlabel(f"time ({scale.unit})")
+        left.set_xlabel(say("time ({})").format(scale.unit))
         left.set_ylabel("staleness (updates of others)")
         left.set_ylim(bottom=0)
         number, count = np.unique(values, return_counts=True)
@@ -50,4 +53,4 @@ def draw_staleness(result: Result) -> Any:
         right.set_ylabel("share of gradients (%)")
         right.legend(fontsize=7.5)
 
-    return figure(fill, width=9.0, height=3.4)
+    return figure(fill, height=3.4 if figure_width() >= NARROW else 5.4)

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 from simperf.errors import InputError, Problem
 from simperf.files import write_bytes
+from simperf.report.language import WIDE, current
 from simperf.units import format_quantity
 
 __all__ = [
     "COLORS",
     "HATCHES",
-    "LETTERS",
     "NARROW",
     "SUFFIXES",
     "Scale",
@@ -27,6 +27,7 @@ __all__ = [
     "columns",
     "figure",
     "figure_width",
+    "folded",
     "heading",
     "letters_on",
     "note",
@@ -151,11 +152,16 @@ def figure(draw: Callable[[Any], None], *, width: float | None = None, height: f
     matplotlib.figure.Figure
         Tied to no window; see `save`.
     """
+    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    with styled():
+    language = current()
+    fonts: Any = {"font.family": ["DejaVu Sans", *language.fonts]} if language.fonts else {}
+    with styled(), rc_context(fonts):
         made = Figure(figsize=(_WIDTH.get() if width is None else width, height))
         draw(made)
+        if language.remark:
+            note(made.axes[0], language.remark)
     return made
 
 
@@ -164,26 +170,39 @@ def columns(axes: Any, count: int) -> int:
     return min(count, max(2, int(0.9 * axes.figure.get_figwidth() - 1.2)))
 
 
-#: letters of a note in an inch
-LETTERS = 17
-_HEADING_LETTERS = 11  # the same of a heading
+#: letters of a note, and of a heading, in an inch
+_LETTERS, _HEADING_LETTERS = 17, 11
+#: wide letters in the room of a Latin one
+_NARROWER = 0.55
+
+
+def folded(text: str, made: Any, letters: float) -> str:
+    """A text on as many lines as the width of a figure asks for, at so many Latin `letters` an inch."""
+    width = made.get_figwidth() * letters * (_NARROWER if WIDE.search(text) else 1.0)
+    return textwrap.fill(text, width=max(8, int(width)))
 
 
 def heading(made: Any, text: str) -> None:
     """Say above a figure what it shows, on as many lines as its width asks for."""
-    text = textwrap.fill(text, width=int(made.get_figwidth() * _HEADING_LETTERS))
-    made.suptitle(text, x=0.01, ha="left", fontsize=10, weight="bold")
+    made.suptitle(folded(text, made, _HEADING_LETTERS), x=0.01, ha="left", fontsize=10, weight="bold")
 
 
 def note(axes: Any, text: str) -> None:
     """Say below a picture what was aggregated or left out."""
-    text = textwrap.fill(text, width=int(axes.figure.get_figwidth() * LETTERS))
+    text = folded(text, axes.figure, _LETTERS)
     shown = axes.figure.get_supxlabel()
     axes.figure.supxlabel(f"{shown}\n{text}" if shown else text, fontsize=7.5, color="#555555", x=0.01, ha="left")
 
 
-def save(picture: Any, path: str | os.PathLike[str]) -> None:
+def save(picture: Any, path: str | os.PathLike[str], *, letters: bool = False) -> None:
     """Write a figure whole or not at all, as PNG, SVG or PDF by the end of the name; the same figure, the same bytes.
+
+    Parameters
+    ----------
+    picture : matplotlib.figure.Figure
+    path : path
+    letters : bool
+        Letters of SVG stay text, which can be searched, instead of outlines.
 
     Raises
     ------
@@ -196,7 +215,9 @@ def save(picture: Any, path: str | os.PathLike[str]) -> None:
         raise InputError(Problem("no picture format is known for this name", file=os.fspath(path), expected=expected))
     metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {"Software": None}}[suffix]
     stream = io.BytesIO()
-    with styled(), warnings.catch_warnings():
+    from matplotlib import rc_context
+
+    with styled(), rc_context({"svg.fonttype": "none" if letters else "path"}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from font", UserWarning)  # a box stands for it
         picture.savefig(stream, format=suffix[1:], metadata=metadata)
     write_bytes(path, stream.getvalue())

@@ -9,7 +9,10 @@ from typing import Any
 
 from simperf.answer import better_of
 from simperf.errors import InputError, Problem, UnknownNameError
-from simperf.report.style import Scale, byte_scale, figure, heading, save, time_scale, written
+from simperf.report.labels import name_points
+from simperf.report.language import say
+from simperf.report.lines import legend, line_look, nest, panels
+from simperf.report.style import NARROW, Scale, byte_scale, figure, figure_width, heading, save, time_scale, written
 from simperf.study.pareto import pareto_front
 from simperf.study.table import Table
 
@@ -17,7 +20,6 @@ __all__ = ["KINDS", "draw_table", "plot_table"]
 
 _RATE, _COST = "metrics.samples per second", "metrics.cost per step"
 _BLUE, _RED, _GREY = "#0072B2", "#D55E00", "#888888"
-_LINES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 
 
 def plot_table(table: Table, path: str | os.PathLike[str], kind: str = "auto", *, metric: str = "") -> None:
@@ -138,6 +140,12 @@ def _ends(record: Mapping[str, Any], column: str) -> tuple[float, float] | None:
     return None if low is None or high is None else (low, high)
 
 
+def _title(table: Table) -> str:
+    """What was swept, with the answer."""
+    told = "" if table.ranking.refusal or len(table) < 2 else table.ranking.headline
+    return f"{table.title}. {told}" if told else table.title
+
+
 def _series(table: Table, column: str) -> dict[str, tuple[list[Any], list[float], list[tuple[float, float]]]]:
     """For each combination of the keys but the first: its values, the column's, and its intervals."""
     xs = _numbers(table, table.keys[0])
@@ -166,21 +174,22 @@ def _lines(table: Table, metric: str) -> Any:
 
     def fill(made: Any) -> None:
         axes = made.subplots()
-        heading(made, table.title)
+        heading(made, _title(table))
+        drawn = {}
         for number, (label, (xs, ys, ends)) in enumerate(series.items()):
-            order = _order(xs)
-            colour = _LINES[number % len(_LINES)]
+            order, look = _order(xs), line_look(number)
             places = [xs[i] / step if _is_number(xs) else str(xs[i]) for i in order]
-            axes.plot(places, [ys[i] / unit for i in order], "o-", ms=3.5, lw=1.2, color=colour, label=label or None)
+            (drawn[label],) = axes.plot(places, [ys[i] / unit for i in order], label=label or None, **look)
             if any(low != high for low, high in ends):
                 lows, highs = [ends[i][0] / unit for i in order], [ends[i][1] / unit for i in order]
-                axes.fill_between(places, lows, highs, color=colour, alpha=0.2, lw=0)
+                axes.fill_between(places, lows, highs, color=look["color"], alpha=0.2, lw=0)
         axes.set_xlabel(along)
         axes.set_ylabel(up)
         axes.set_ylim(bottom=0)
         _fit_numbers(axes.xaxis, axes.yaxis)
         if len(series) > 1:
-            axes.legend(fontsize=7.5)
+            nest(axes, drawn)
+            legend(axes)
 
     return figure(fill)
 
@@ -193,35 +202,37 @@ def _scaling(table: Table, metric: str) -> Any:
     up, unit = ("1 / time [1/s]", 1.0) if inverse else _scale(table, column)
 
     def fill(made: Any) -> None:
-        left, right = made.subplots(1, 2, width_ratios=[3, 2])
-        heading(made, table.title)
+        left, right = panels(made, (1, 1))
+        heading(made, _title(table))
+        drawn = {}
         for number, (label, (xs, values, ends)) in enumerate(series.items()):
-            order = _order(xs)
+            order, look = _order(xs), line_look(number)
             numbers = [float(xs[i]) / step for i in order]
             if any(low != high for low, high in ends):
                 bounds = [[1.0 / end if inverse else end / unit for end in ends[i]] for i in order]
                 band = [min(pair) for pair in bounds], [max(pair) for pair in bounds]
-                left.fill_between(numbers, *band, color=_LINES[number % len(_LINES)], alpha=0.2, lw=0)
+                left.fill_between(numbers, *band, color=look["color"], alpha=0.2, lw=0)
             rates = [1.0 / values[i] if inverse else values[i] / unit for i in order]
             ideal = [rates[0] / numbers[0] * x for x in numbers]
-            colour = _LINES[number % len(_LINES)]
-            left.plot(numbers, rates, "o-", ms=3.5, lw=1.2, color=colour, label=label or "simulated")
-            left.plot(numbers, ideal, "--", lw=0.9, color=_GREY, label="ideal" if number == len(series) - 1 else None)
+            left.plot(numbers, rates, label=label or say("simulated"), **look)
+            last = say("ideal") if number == len(series) - 1 else None
+            left.plot(numbers, ideal, "--", lw=0.9, color=_GREY, label=last)
             shares = [100 * rate / best for rate, best in zip(rates, ideal, strict=True)]
-            right.plot(numbers, shares, "o-", ms=3.5, lw=1.2, color=colour)
+            (drawn[label or say("simulated")],) = right.plot(numbers, shares, **look)
         for axes in (left, right):
             axes.set_xlabel(along)
             axes.set_ylim(bottom=0)
             _fit_numbers(axes.xaxis, axes.yaxis)
         left.set_ylabel(up)
-        right.set_ylabel("efficiency [%]")
+        right.set_ylabel(say("efficiency [%]"))
         right.set_ylim(top=max(105.0, right.get_ylim()[1]))  # points at 100 % are whole
         right.axhline(100, ls="--", lw=0.9, color=_GREY)
-        left.legend(fontsize=7.5)
+        nest(right, drawn)
+        legend(right, left.get_legend_handles_labels()[0])
 
     if not all(_is_number(xs) and min(map(float, xs)) > 0 for xs, _, _ in series.values()):
         raise InputError(Problem("scaling is over numbers above 0", key=table.keys[0], expected="--plot-kind lines"))
-    return figure(fill, width=9.0, height=4.0)
+    return figure(fill, height=4.0 if figure_width() >= NARROW else 6.0)
 
 
 def _heatmap(table: Table, metric: str) -> Any:
@@ -243,7 +254,7 @@ def _heatmap(table: Table, metric: str) -> Any:
 
     def fill(made: Any) -> None:
         axes = made.subplots()
-        heading(made, table.title)
+        heading(made, _title(table))
         asked = table.answer if table.answer is not None and table.answer.metric == metric else None
         better = asked.better if asked else better_of(table.unit(column))
         colours = "viridis_r" if better == "lower" else "viridis"  # what is better is brighter
@@ -278,8 +289,8 @@ def _pareto(table: Table, metric: str) -> Any:
 
     def fill(made: Any) -> None:
         axes = made.subplots()
-        heading(made, table.title)
-        draw_front(axes, [1e6 * time for time in times], costs, labels)
+        heading(made, _title(table))
+        front = draw_front(axes, [1e6 * time for time in times], costs)
         for record, time, cost in zip(rows, times, costs, strict=True):
             rates, prices = _ends(record, _RATE), _ends(record, "metrics.cost per million samples")
             if rates:
@@ -290,21 +301,20 @@ def _pareto(table: Table, metric: str) -> Any:
         axes.set_ylabel("cost of a million samples [USD]")
         axes.set_xlim(left=0)
         axes.set_ylim(bottom=0)
-        axes.legend(fontsize=7.5)
+        legend(axes)
+        points = [(1e6 * time, cost) for time, cost in zip(times, costs, strict=True)]
+        name_points(axes, [(labels[index], points[index]) for index in front], points)
 
     return figure(fill)
 
 
-def draw_front(axes: Any, times: Sequence[float], costs: Sequence[float], labels: Sequence[str]) -> None:
-    """Points of time and cost, and the line of those that none beats in both."""
+def draw_front(axes: Any, times: Sequence[float], costs: Sequence[float]) -> list[int]:
+    """Points of time and cost, and the line of those that none beats in both; `name_points` gives them their names."""
     front = pareto_front(list(zip(times, costs, strict=True)))
     axes.plot(times, costs, "o", ms=3.5, color=_GREY, alpha=0.7)
-    axes.plot(
-        [times[i] for i in front], [costs[i] for i in front], "o-", ms=5, lw=1.2, color=_RED, label="not beaten in both"
-    )
-    for order, index in enumerate(front[:12]):  # above and below in turn: neighbours may be close
-        place = {"xytext": (4, -10 if order % 2 else 4), "textcoords": "offset points"}
-        axes.annotate(labels[index], (times[index], costs[index]), fontsize=7, **place)
+    style = {"ms": 5, "lw": 1.2, "color": _RED, "label": say("Pareto-optimal")}
+    axes.plot([times[i] for i in front], [costs[i] for i in front], "o-", **style)
+    return list(front)
 
 
 def _order(xs: Sequence[Any]) -> list[int]:

@@ -6,18 +6,17 @@ kinds differ in dash as well. Labels are bandwidths a direction in GB/s.
 
 from __future__ import annotations
 
-import io
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from os import PathLike, fspath
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from simperf.errors import InputError, Problem
-from simperf.files import write_bytes
-from simperf.hardware import Edge, Fabric, Machine, Node, ServerSlot
-from simperf.report.style import letters_on
+from simperf.hardware import Edge, Machine
+from simperf.report.language import say
+from simperf.report.style import NARROW, figure, figure_width, letters_on, save
+from simperf.report.topology_layout import MachineLayout, Place, cluster_layout, server_layout
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,21 +49,64 @@ LINK_STYLES: Mapping[str, tuple[str, Any]] = {
 OTHER_STYLE = ("#888888", (0, (1, 1.5)))
 UNUSED = "#D0D0D0"
 FORMATS = (".svg", ".png", ".pdf")
-MOST_SERVERS = 8
-Place = tuple[float, float]
 
 
-@dataclass(slots=True)
-class _Picture:
-    """What is drawn: boxes at places, and the links between them."""
+class _Sheet:
+    """Places of a layout in inches: layers below each other, or beside each other on a narrow page.
 
-    places: dict[str, Place] = field(default_factory=dict)
-    nodes: dict[str, Node] = field(default_factory=dict)
-    texts: dict[str, str] = field(default_factory=dict)
-    links: list[tuple[Edge, str]] = field(default_factory=list)
-    wide: set[str] = field(default_factory=set)
-    shares: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    note: str = ""
+    Parameters
+    ----------
+    layout : MachineLayout
+    upright : bool
+        Layers are columns.
+    """
+
+    def __init__(self, layout: MachineLayout, *, upright: bool) -> None:
+        self.layout, self.upright = layout, upright
+        self.large = any(node.kind == "server" for node in layout.nodes.values())
+        self.half: Place = (0.98, 0.42) if self.large else (0.42, 0.2)
+        small: Place = (0.42, 0.2)
+        # distance of neighbours in a layer, and of layers
+        wide, tall = 2 * self.half[0] + 0.44 * self.large + 0.18, 2 * self.half[1] + 0.1
+        self.step: Place = (tall, self.half[0] + small[0] + 0.5) if upright else (wide, 2.2 if self.large else 1.25)
+        self.places = {name: self._at(place) for name, place in layout.places.items()}
+
+    def _at(self, place: Place) -> Place:
+        along, level = place[0] * self.step[0], place[1] * self.step[1]
+        return (level, -along) if self.upright else (along, -level)
+
+    def size(self, name: str) -> Place:
+        """Half the width and height of a node's box."""
+        across, up = self.half if self.layout.nodes[name].kind == "server" else (0.42, 0.2)
+        if name not in self.layout.wide:
+            return across, up
+        length = self._length()
+        return (across, length + up) if self.upright else (length + across, up)
+
+    def _length(self) -> float:
+        return max(abs(y if self.upright else x) for x, y in self.places.values())
+
+    def facing(self, wide: str, thin: str) -> Place:
+        """The place on a long box that is nearest to another node."""
+        (x, y), (across, up) = self.places[thin], self.places[wide]
+        return (across, y) if self.upright else (x, up)
+
+    def depth(self, one: str, other: str) -> float:
+        """How far an arc between two nodes reaches beyond their layer."""
+        span = abs(self.layout.places[one][0] - self.layout.places[other][0])
+        return 0.55 + 0.2 * span if self.upright else 0.28 + 0.34 * span
+
+    def between(self, src: str, dst: str, one: Place, other: Place) -> Place:
+        """The middle of what is seen of a line between the boxes of two nodes."""
+        share, axis = 0.5, 0 if self.upright else 1
+        if one[axis] != other[axis]:
+            halves = (self.size(src)[axis] - self.size(dst)[axis]) / abs(other[axis] - one[axis])
+            share += halves / 2 if not self.layout.wide & {src, dst} else 0.0
+        return one[0] + share * (other[0] - one[0]), one[1] + share * (other[1] - one[1])
+
+    def beyond(self, place: Place, reach: float) -> Place:
+        """A place as far beyond the last layer."""
+        return (place[0] + reach, place[1]) if self.upright else (place[0], place[1] - reach)
 
 
 def save_topology(
@@ -77,19 +119,11 @@ def save_topology(
     InputError
         Another kind of file, or it cannot be written.
     """
-    kind = PurePath(fspath(path)).suffix.lower()
-    if kind not in FORMATS:
+    if PurePath(fspath(path)).suffix.lower() not in FORMATS:
         raise InputError(
             Problem("not a picture's name", file=fspath(path), expected="a name ending in .svg, .png or .pdf")
         )
-    from matplotlib import rc_context
-
-    stream = io.BytesIO()
-    with rc_context({"svg.hashsalt": "simperf", "svg.fonttype": "none", "font.family": "DejaVu Sans"}):
-        figure = draw_topology(machine, load=load, subtitle=subtitle)
-        metadata = {"Date": None} if kind == ".svg" else {"CreationDate": None} if kind == ".pdf" else None
-        figure.savefig(stream, format=kind[1:], dpi=140, metadata=metadata)
-    write_bytes(path, stream.getvalue())
+    save(draw_topology(machine, load=load, subtitle=subtitle), path, letters=True)
 
 
 def draw_topology(machine: Machine, *, load: Mapping[str, float] | None = None, subtitle: str = "") -> Figure:
@@ -108,28 +142,39 @@ def draw_topology(machine: Machine, *, load: Mapping[str, float] | None = None, 
     Returns
     -------
     matplotlib.figure.Figure
+        Layers of nodes below each other; beside each other where `simperf.report.style.sized` says that it is narrow.
     """
-    from matplotlib.figure import Figure
+    layout = cluster_layout(machine) if machine.fabric is not None else server_layout(machine)
+    upright = figure_width() < NARROW
+    sheet = _Sheet(layout, upright=upright)
+    boxes = [(*place, *sheet.size(name)) for name, place in sheet.places.items()]
+    arcs = [sheet.depth(edge.src, edge.dst) + 0.12 for edge, how in layout.links if how == "arc"]
+    left, right = min(x - w for x, _, w, _ in boxes), max(x + w for x, _, w, _ in boxes)
+    low, high = min(y - h for _, y, _, h in boxes), max(y + h for _, y, _, h in boxes)
+    if arcs and upright:
+        right = max(right, max(x for x, *_ in boxes) + max(arcs))
+    elif arcs:
+        low = min(low, min(y for _, y, *_ in boxes) - max(arcs))
+    across, up = right - left + 0.3, high - low + 0.3
+    width = figure_width() if upright else max(7.5, 1.02 * across)
+    title = "\n".join(filter(None, (_title(machine), subtitle)))
 
-    picture = _cluster(machine) if machine.fabric is not None else _server(machine)
-    xs, ys = [x for x, _ in picture.places.values()], [y for _, y in picture.places.values()]
-    arcs = [abs(picture.places[e.src][0] - picture.places[e.dst][0]) for e, how in picture.links if how == "arc"]
-    low = min(ys) - (0.55 + _depth(max(arcs)) if arcs else 0.6)
-    width = max(7.5, 1.02 * (max(xs) - min(xs) + 2))
-    height = max(3.6, 1.15 * (max(ys) - low + 1.9))
-    figure = Figure(figsize=(width, height), layout="constrained")
-    axes: Axes = figure.add_subplot()
-    axes.set_axis_off()
-    margin = 1.2 if machine.fabric is not None else 0.7
-    axes.set_xlim(min(xs) - margin, max(xs) + margin)
-    axes.set_ylim(low, max(ys) + 0.75)
-    for edge, how in picture.links:
-        _draw_link(axes, picture, edge, how, load)
-    for name, place in picture.places.items():
-        _draw_node(axes, name, place, picture)
-    axes.set_title("\n".join(filter(None, (_title(machine), subtitle))), fontsize=12, loc="left")
-    _legend(figure, picture, load)
-    return figure
+    def fill(made: Any) -> None:
+        axes: Axes = made.add_subplot()
+        axes.set_axis_off()
+        axes.set_xlim(left - 0.15, right + 0.15)
+        axes.set_ylim(low - 0.15, high + 0.15)
+        for edge, how in layout.links:
+            _draw_link(axes, sheet, edge, how, load)
+        for name in sheet.places:
+            _draw_node(axes, name, sheet)
+        made.suptitle(textwrap.fill(title, int(width * 9)) if upright else title, fontsize=12, x=0.01, ha="left")
+        _legend(made, layout, load)
+
+    rows = 7 + 5 * upright  # of the title and the legend, about
+    scale = min(1.0, (width - 0.2) / across) if upright else 1.0
+    drawn: Figure = figure(fill, width=width, height=max(2.5, up * max(scale, 0.75) + 0.17 * rows))
+    return drawn
 
 
 def _title(machine: Machine) -> str:
@@ -140,211 +185,70 @@ def _title(machine: Machine) -> str:
     return f"{machine.name}: {len(machine.servers)} servers, {len(machine.gpus)} GPUs"
 
 
-def _server(machine: Machine) -> _Picture:
-    """Tree from the sockets down to the devices; NVLinks as arcs or an NVSwitch below the GPUs."""
-    picture = _Picture(nodes=dict(machine.nodes))
-    once = [edge for edge in machine.edges.values() if f"{edge.dst}>{edge.src}" > edge.id]
-    once = [
-        edge if _rank(machine, edge.src) <= _rank(machine, edge.dst) else machine.edges[f"{edge.dst}>{edge.src}"]
-        for edge in once
-    ]
-    tree = [
-        edge for edge in once if edge.technology != "nvlink" and _rank(machine, edge.src) != _rank(machine, edge.dst)
-    ]
-    parents: dict[str, str] = {}
-    roots = list(machine.cpus) or [n.id for n in machine.nodes.values() if n.kind in ("switch", "pcie-switch")][:1]
-    depth = dict.fromkeys(roots, 0)
-    front = list(roots)
-    while front:
-        node = front.pop(0)
-        for edge in machine.edges.values():
-            known = edge.dst in depth or machine.nodes[edge.dst].kind == "nvswitch"
-            if edge.src == node and not known and edge.technology != "nvlink" and machine.nodes[node].kind != "gpu":
-                depth[edge.dst], parents[edge.dst] = depth[node] + 1, node
-                front.append(edge.dst)
-    above = [n for n, p in parents.items() if p in machine.cpus and machine.nodes[n].kind in ("nic", "storage")]
-    bottom = max([depth[n] for n in depth if n not in above], default=0)
-    column = 0.0
-
-    def place(node: str) -> float:
-        nonlocal column
-        children = [n for n, p in parents.items() if p == node and n not in above]
-        spots = [place(child) for child in children]
-        if not spots:
-            spots = [column]
-            column += 1.0
-        level = -bottom if machine.nodes[node].kind in ("gpu", "nic") else -depth[node]
-        picture.places[node] = (sum((spots[0], spots[-1])) / 2, 1.25 * level)
-        return picture.places[node][0]
-
-    for root in roots:
-        place(root)
-    for root in roots:
-        mine = [n for n in above if parents[n] == root]
-        for index, node in enumerate(mine):
-            picture.places[node] = (picture.places[root][0] + 1.05 * (index - (len(mine) - 1) / 2), 1.25)
-    for node in machine.nodes:
-        if node not in picture.places and machine.nodes[node].kind != "nvswitch":
-            picture.places[node] = (column, -1.25 * bottom)
-            column += 1.0
-    middle = (min(x for x, _ in picture.places.values()) + max(x for x, _ in picture.places.values())) / 2
-    for node in machine.ids("nvswitch"):
-        picture.places[node] = (middle, -1.25 * (bottom + 1.2))
-        picture.wide.add(node)
-    for edge in once:
-        flat = picture.places[edge.src][1] == picture.places[edge.dst][1]
-        gpus = machine.nodes[edge.src].kind == machine.nodes[edge.dst].kind == "gpu"
-        picture.links.append((edge, "arc" if flat and gpus and edge not in tree else "line"))
-        picture.shares[edge.id] = (edge.resource, machine.edges[f"{edge.dst}>{edge.src}"].resource)
-    return picture
-
-
-def _rank(machine: Machine, node: str) -> int:
-    order = ("cpu", "switch", "pcie-switch", "gpu", "nic", "storage", "nvswitch")
-    return order.index(machine.nodes[node].kind)
-
-
-def _cluster(machine: Machine) -> _Picture:
-    """Switches above, the first servers below, one link for each kind of cable."""
-    picture = _Picture()
-    fabric = machine.fabric or Fabric()
-    shown = _some(machine)
-    step = 2.4
-    for index, slot in enumerate(shown):
-        counts = [(slot.blueprint.ids(kind), word) for kind, word in (("gpu", "GPUs"), ("nic", "NICs"))]
-        lines = [f"{len(ids)} {word}" for ids, word in counts if ids]
-        picture.places[slot.name] = (index * step, 0.0)
-        picture.nodes[slot.name] = Node(slot.name, "server", None, slot.name)
-        picture.texts[slot.name] = "\n".join([slot.name, slot.blueprint.name, ", ".join(lines)])
-    used = {port.switch for slot in shown for port in slot.ports}
-    leaves = [name for name in fabric.nodes if name in used]
-    spines = [name for name in fabric.nodes if not name.startswith(("leaf", "rail", "switch"))]
-    span = max(step * (len(shown) - 1), 1.3 * (len(leaves) - 1))
-    for row, names in ((1, leaves), (2, spines)):
-        for index, name in enumerate(names):
-            x = span * (index + 0.5) / len(names)
-            picture.places[name] = (x, row * (2.6 if len(leaves) > 1 else 2.0))
-            picture.nodes[name] = machine.nodes[name]
-    offset = (span - step * (len(shown) - 1)) / 2
-    for slot in shown:
-        picture.places[slot.name] = (picture.places[slot.name][0] + offset, 0.0)
-        for name in dict.fromkeys(port.switch for port in slot.ports):
-            cables = [machine.edges[f"{slot.name}/{port.local}>{name}"] for port in slot.ports if port.switch == name]
-            total = sum(cable.bandwidth for cable in cables)
-            count = sum(cable.count for cable in cables)
-            first = cables[0]
-            edge = Edge(
-                f"{slot.name}>{name}",
-                slot.name,
-                name,
-                total,
-                first.latency,
-                first.resource,
-                first.part,
-                count,
-                technology=first.technology,
-            )
-            picture.links.append((edge, "line"))
-            back = [machine.edges[f"{cable.dst}>{cable.src}"] for cable in cables]
-            picture.shares[edge.id] = tuple(cable.resource for cable in [*cables, *back])
-    drawn = [edge for edge in fabric.edges.values() if edge.src in leaves and edge.dst in spines]
-    picture.links += [(edge, "line") for edge in drawn]
-    picture.shares |= {e.id: (e.resource, fabric.edges[f"{e.dst}>{e.src}"].resource) for e in drawn}
-    hidden = len(machine.servers) - len(shown)
-    if hidden:
-        unseen = len(fabric.nodes) - len(leaves) - len(spines)
-        more = f" and {unseen} switches" if unseen else ""
-        picture.note = f"{hidden} more servers{more} are connected in the same way and not drawn"
-    return picture
-
-
-def _some(machine: Machine) -> list[ServerSlot]:
-    """Servers to draw: as many of each group of equally wired ones as there is room for."""
-    groups: dict[tuple[str, ...], list[ServerSlot]] = {}
-    for slot in machine.servers:
-        groups.setdefault(tuple(port.switch for port in slot.ports), []).append(slot)
-    if len(machine.servers) <= MOST_SERVERS:
-        return list(machine.servers)
-    each = max(1, MOST_SERVERS // len(groups))
-    return [slot for group in groups.values() for slot in group[:each]][:MOST_SERVERS]
-
-
-def _depth(span: float) -> float:
-    return 0.28 + 0.34 * span
-
-
 def _rate(bandwidth: float) -> str:
     """Bandwidth in GB/s with three digits, whole from 100 on."""
     rate = bandwidth / 1e9
     return f"{rate:,.0f}" if rate >= 99.5 else f"{rate:.3g}"
 
 
-def _draw_link(axes: Axes, picture: _Picture, edge: Edge, how: str, load: Mapping[str, float] | None) -> None:
+def _draw_link(axes: Axes, sheet: _Sheet, edge: Edge, how: str, load: Mapping[str, float] | None) -> None:
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
+    layout = sheet.layout
     color, dash = LINK_STYLES.get(edge.technology, OTHER_STYLE)
-    (x0, y0), (x1, y1) = picture.places[edge.src], picture.places[edge.dst]
+    one, other = sheet.places[edge.src], sheet.places[edge.dst]
     width = min(1.1 + 0.75 * (edge.count - 1), 4.5) if edge.technology == "nvlink" else 1.3
-    busy = 0.0 if load is None else max(load.get(resource, 0.0) for resource in picture.shares[edge.id])
+    busy = 0.0 if load is None else max(load.get(resource, 0.0) for resource in layout.shares[edge.id])
     text = _rate(edge.bandwidth) if load is None else f"{100 * busy:.0f} %"
     if load is not None and not busy:
         color = UNUSED
-    if edge.src in picture.wide or edge.dst in picture.wide:
-        wide, thin = (edge.src, edge.dst) if edge.src in picture.wide else (edge.dst, edge.src)
-        x1, y1 = picture.places[thin]
-        x0, y0 = x1, picture.places[wide][1]
+    for wide, thin in ((edge.src, edge.dst), (edge.dst, edge.src)):
+        if wide in layout.wide:
+            one, other = sheet.facing(wide, thin), sheet.places[thin]
+    spot = sheet.between(edge.src, edge.dst, one, other)
     if how == "arc":
-        drop = _depth(abs(x1 - x0))
-        path = Path([(x0, y0), (x0, y0 - 4 / 3 * drop), (x1, y1 - 4 / 3 * drop), (x1, y1)], [1, 4, 4, 4])
+        reach = sheet.depth(edge.src, edge.dst)
+        bend = [sheet.beyond(place, 4 / 3 * reach) for place in (one, other)]
+        path = Path([one, *bend, other], [1, 4, 4, 4])
         axes.add_patch(PathPatch(path, facecolor="none", edgecolor=color, linewidth=width, zorder=1))
-        share = 0.5
-        spot = ((x0 + x1) / 2, y0 - drop)
+        spot = sheet.beyond(spot, reach)
     else:
-        axes.plot([x0, x1], [y0, y1], color=color, linestyle=dash, linewidth=width, zorder=1, solid_capstyle="butt")
-        share = 0.5
-        spot = (x0 + share * (x1 - x0), y0 + share * (y1 - y0))
+        ends = zip(one, other, strict=True)
+        axes.plot(*ends, color=color, linestyle=dash, linewidth=width, zorder=1, solid_capstyle="butt")
     box = {"boxstyle": "round,pad=0.12", "facecolor": "white", "edgecolor": "none", "alpha": 0.9}
     axes.text(*spot, text, fontsize=7, ha="center", va="center", color="#222222", bbox=box, zorder=2)
 
 
-def _draw_node(axes: Axes, name: str, place: Place, picture: _Picture) -> None:
+def _draw_node(axes: Axes, name: str, sheet: _Sheet) -> None:
     from matplotlib.patches import FancyBboxPatch
 
-    node = picture.nodes[name]
-    text = picture.texts.get(name, name)
-    half, tall = (0.98, 0.42) if node.kind == "server" else (0.42, 0.2)
-    if name in picture.wide:
-        spots = [x for x, _ in picture.places.values()]
-        half = (max(spots) - min(spots)) / 2 + 0.42
-    x, y = place
-    box = FancyBboxPatch(
-        (x - half, y - tall),
-        2 * half,
-        2 * tall,
-        boxstyle="round,pad=0,rounding_size=0.08",
-        facecolor=NODE_COLORS[node.kind],
-        edgecolor="#222222",
-        linewidth=0.8,
-        zorder=3,
-    )
-    axes.add_patch(box)
-    color = letters_on(NODE_COLORS[node.kind])
-    axes.text(x, y, text, fontsize=8, ha="center", va="center", color=color, zorder=4)
+    color = NODE_COLORS[sheet.layout.nodes[name].kind]
+    (x, y), (half, tall) = sheet.places[name], sheet.size(name)
+    style: dict[str, Any] = {
+        "boxstyle": "round,pad=0,rounding_size=0.08",
+        "facecolor": color,
+        "edgecolor": "#222222",
+        "zorder": 3,
+    }
+    axes.add_patch(FancyBboxPatch((x - half, y - tall), 2 * half, 2 * tall, linewidth=0.8, **style))
+    turned: dict[str, Any] = {"rotation": 90} if sheet.upright and name in sheet.layout.wide else {}
+    text = sheet.layout.texts.get(name, name)
+    axes.text(x, y, text, fontsize=8, ha="center", va="center", color=letters_on(color), zorder=4, **turned)
 
 
-def _legend(figure: Figure, picture: _Picture, load: Mapping[str, float] | None) -> None:
+def _legend(made: Figure, layout: MachineLayout, load: Mapping[str, float] | None) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
     handles: list[Any] = []
     for kind, color in NODE_COLORS.items():
-        parts = dict.fromkeys(node.part.title for node in picture.nodes.values() if node.kind == kind and node.part)
-        if parts or (kind != "server" and any(node.kind == kind for node in picture.nodes.values())):
+        parts = dict.fromkeys(node.part.title for node in layout.nodes.values() if node.kind == kind and node.part)
+        if parts or (kind != "server" and any(node.kind == kind for node in layout.nodes.values())):
             word = NODE_WORDS.get(kind, kind)
             handles.append(Patch(facecolor=color, edgecolor="#222222", label=_line(word, list(parts))))
     seen: dict[tuple[str, str], list[Edge]] = {}
-    for edge, _ in picture.links:
+    for edge, _ in layout.links:
         seen.setdefault((edge.technology, edge.part), []).append(edge)
     for (technology, part), edges in seen.items():
         color, dash = LINK_STYLES.get(technology, OTHER_STYLE)
@@ -354,20 +258,20 @@ def _legend(figure: Figure, picture: _Picture, load: Mapping[str, float] | None)
         times = f", {' or '.join(map(str, counts))} in parallel" if counts != [1] else ""
         handles.append(Line2D([], [], color=color, linestyle=dash, label=f"{part or 'link'}: {each}{times}"))
     unit = (
-        "numbers on links: GB/s a direction, payload"
+        say("numbers on links: GB/s a direction, payload")
         if load is None
-        else "numbers on links: use of the capacity in the busier direction; grey: unused"
+        else say("numbers on links: use of the capacity in the busier direction; grey: unused")
     )
     handles.append(Line2D([], [], linestyle="none", label=unit))
-    if picture.note:
-        handles.append(Line2D([], [], linestyle="none", label=picture.note))
+    if layout.remark:
+        handles.append(Line2D([], [], linestyle="none", label=layout.remark))
     words = [str(handle.get_label()) for handle in handles]
     half = (len(words) + 1) // 2
-    room = (figure.get_figwidth() - 1.3) / _LETTER  # beside the marks of two columns
+    room = (made.get_figwidth() - 1.3) / _LETTER  # beside the marks of two columns
     beside = max(map(len, words[:half])) + max(map(len, words[half:])) <= room
     for handle, text in zip(handles, words, strict=True):
-        handle.set_label(text if beside else textwrap.fill(text, int(room)))
-    figure.legend(handles=handles, loc="outside lower left", ncols=2 if beside else 1, fontsize=8, frameon=False)
+        handle.set_label(text if beside else textwrap.fill(text, int(room + 0.4 / _LETTER)))
+    made.legend(handles=handles, loc="outside lower left", ncols=2 if beside else 1, fontsize=8, frameon=False)
 
 
 def _line(word: str, parts: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from simperf.errors import SimperfError
-from simperf.report.language import phrasebook
+from simperf.report.language import named, spoken
 from simperf.report.plots import draw_comparison
 from simperf.results import Result
 from simperf.teach.exercise import Language
@@ -96,10 +96,11 @@ class Page:
     draw_comparison = staticmethod(draw_comparison)
 
     def say(self, english: str) -> str:
-        """A word of the notebook in the page's language: of the lesson's own ``words``, or of the phrase book."""
+        """A word of the notebook in the page's language: the lesson's ``words`` or those of pictures."""
         if english in self.text.words or self.language == "en":
             return self.text.words.get(english, english)
-        return phrasebook(self.language).say(english)
+        with spoken(self.language, drawn=False):
+            return named(english)
 
     def opening(self, program: Callable[..., Any], *more: Callable[..., Any]) -> Any:
         """Title, question, and the program that the lesson is about; `more` functions unfold at a click."""

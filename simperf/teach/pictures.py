@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from simperf.report.html.picture import inline
-from simperf.report.language import localize
+from simperf.report.language import named, say, spoken
 from simperf.report.style import figure, sized
 
 __all__ = ["draw_curves", "draw_points", "picture"]
@@ -67,20 +67,20 @@ def draw_curves(
         for index, (name, points) in enumerate(curves.items()):
             color, line = _LINES[index % len(_LINES)]
             across, up = zip(*points, strict=True)
-            axes.plot(across, up, label=name, color=color, ls=line, marker="o", ms=3)
+            axes.plot(across, up, label=named(name), color=color, ls=line, marker="o", ms=3)
         for index, (name, value) in enumerate((marks or {}).items()):
-            axes.axvline(value, color="#555555", ls=("--", ":")[index % 2], lw=1, label=name)
+            axes.axvline(value, color="#555555", ls=("--", ":")[index % 2], lw=1, label=named(name))
         if here is not None:
-            axes.plot(*here, marker="D", ms=9, color="#D55E00", ls="none", label="the sliders' choice", zorder=5)
+            axes.plot(*here, marker="D", ms=9, color="#D55E00", ls="none", label=say("the sliders' choice"), zorder=5)
         if mine is not None:
-            axes.plot(*mine, marker="*", ms=12, color="#CC79A7", ls="none", label="your prediction", zorder=4)
+            axes.plot(*mine, marker="*", ms=12, color="#CC79A7", ls="none", label=say("your prediction"), zorder=4)
         for axis in log:
             getattr(axes, f"set_{axis}scale")("log")
             getattr(axes, f"{axis}axis").set_major_formatter(lambda value, _: f"{value:g}")
         if "y" not in log:
             axes.set_ylim(bottom=0)
-        axes.set_xlabel(x)
-        axes.set_ylabel(y)
+        axes.set_xlabel(say(x))
+        axes.set_ylabel(say(y))
         axes.legend(fontsize=8)
 
     return figure(fill, height=3.6)
@@ -116,17 +116,17 @@ def draw_points(
         axes = made.subplots()
         known = [point for points in groups.values() for point in points]
         for (name, points), mark, (color, _) in zip(groups.items(), "os^v", _LINES, strict=False):
-            axes.plot(*zip(*points, strict=True), label=name, color=color, marker=mark, ms=6, ls="none")
+            axes.plot(*zip(*points, strict=True), label=named(name), color=color, marker=mark, ms=6, ls="none")
         lowest = min(known, key=lambda point: point[1])
-        axes.plot(*lowest, marker="o", ms=14, mfc="none", mec="#009E73", mew=2, ls="none", label="the fastest")
+        axes.plot(*lowest, marker="o", ms=14, mfc="none", mec="#009E73", mew=2, ls="none", label=say("the fastest"))
         for name, value in (marks or {}).items():
-            axes.axvline(value, color="#555555", ls="--", lw=1, label=name)
+            axes.axvline(value, color="#555555", ls="--", lw=1, label=named(name))
         if here is not None:
-            axes.plot(*here, marker="D", ms=9, color="#D55E00", ls="none", label="the sliders' choice", zorder=5)
+            axes.plot(*here, marker="D", ms=9, color="#D55E00", ls="none", label=say("the sliders' choice"), zorder=5)
         axes.set_xlim(left=0)
         axes.set_ylim(bottom=0)
-        axes.set_xlabel(x)
-        axes.set_ylabel(y)
+        axes.set_xlabel(say(x))
+        axes.set_ylabel(say(y))
         axes.legend(fontsize=8)
 
     return figure(fill, height=3.6)
@@ -146,14 +146,14 @@ def picture(draw: Callable[[], Any], language: str, *, name: str, text: str, wor
     text : str
         What is to be seen, which stands below.
     words : mapping of str to str
-        More words than the phrase book of the language has.
+        More words than the catalogue of the language has.
     """
     parts = [_STYLE]
     for kind, width in _WIDTHS.items():
-        with sized(width), warnings.catch_warnings():
+        with sized(width), spoken(language, words=words, drawn=False), warnings.catch_warnings():
             # letters stay text, which the browser has the fonts for; here they are only measured
             warnings.filterwarnings("ignore", r"Glyph .* missing from font", UserWarning)
-            made = _wrapped(localize(draw(), language, words=words, drawn=False))
+            made = _wrapped(draw())
             inside = inline(made, name=f"{name}-{kind}", text=text)
         parts.append(f'<div class="simperf-picture simperf-{kind}" lang="{language}">{inside}</div>')
     return "".join(parts)

@@ -99,7 +99,7 @@ def test_a_map_of_what_is_chosen(capsys, tmp_path, monkeypatch):
     def crossover_map(winners, *, title):
         drawn.update(winners=winners, title=title)
 
-    monkeypatch.setattr("simperf.report.collectives.crossover_map", crossover_map)
+    monkeypatch.setattr("simperf.report.collective_pictures.crossover_map", crossover_map)
     monkeypatch.setattr("simperf.report.style.save", lambda *given: None)
     words = ["collective", "all-reduce", "--server", "dgx-a100", "--nodes", "2", "-b", "1K", "-e", "1G", "-f", "1024"]
     run(capsys, *words, "--map", str(tmp_path / "map.svg"), "--algo", "nccl")

@@ -10,15 +10,14 @@ from simperf.collectives.bench import Row, measure
 from simperf.collectives.calls import Call
 from simperf.hardware import build_topology
 from simperf.report.collective_intervals import CollectiveIntervals
+from simperf.report.collective_pictures import crossover_map, topology_picture
 from simperf.report.collectives import (
-    crossover_map,
     format_rows,
     format_winners,
     nccl_document,
     rows_csv,
     rows_document,
     size_text,
-    topology_picture,
 )
 from simperf.report.style import save
 

@@ -196,12 +196,21 @@ def test_numbers_stand_to_the_right_and_empty_columns_go():
 
 
 def test_pictures_keep_their_colours_in_the_file_and_turn_with_the_page():
-    text = on_page(
-        draw_scaling([ScalingCurve("gpus", "", "time", "ideal", (Scaled(1, 1.0, 1.0),))]), name="p", text="t"
-    )
+    line = ScalingCurve("gpus", "", "time", "ideal", (Scaled(1, 1.0, 1.0),))
+    text = checked(on_page(lambda: draw_scaling([line]), name="p", text="t"))
     assert "currentColor" not in text
-    assert 'class="picture turned wide"' in text
-    assert re.search(r'style="min-width: \d+pt"', text)
+    assert 'class="picture turned"' in text
+
+
+def test_pictures_are_as_wide_as_the_page_and_drawn_for_a_phone_too():
+    line = ScalingCurve("gpus", "", "time", "ideal", (Scaled(1, 1.0, 1.0), Scaled(2, 0.6, 0.5)))
+    text = on_page(lambda: draw_scaling([line]), name="p", text="t")
+    found = re.findall(r"<svg ([^>]*)>", text)
+    assert [float(re.search('viewBox="0 0 ([\\d.]+) ', each)[1]) for each in found] == pytest.approx(
+        [8.0 * 72, 4.2 * 72]
+    )
+    assert [re.search('class="(.*?)"', each)[1] for each in found] == ["desk", "phone"]
+    assert not any(re.search(r"\b(width|height)=", each) for each in found)
 
 
 def test_a_plan_shows_its_winner_in_detail():

@@ -32,7 +32,7 @@ def test_a_picture_of_a_page_is_there_for_two_widths_in_the_readers_language():
     curves = {"simulated": [(1, 80.0), (2, 90.0)]}
     draw = functools.partial(draw_curves, curves, x="training between two checkpoints of a job (min)", y="goodput (%)")
     html = picture(draw, "zh", name="it", text="what is seen", words={"goodput (%)": "有效吞吐（%）"})
-    drawings = [float(width) for width in re.findall(r'<svg role="img"[^>]* width="([\d.]+)pt"', html)]
+    drawings = [float(width) for width in re.findall(r'<svg [^>]*viewBox="0 0 ([\d.]+) ', html)]
     assert drawings == pytest.approx([8.0 * 72, 4.2 * 72])
     assert html.count("有效吞吐（%）") == html.count("模拟") == 2
     assert html.count('lang="zh"') == html.count('aria-label="what is seen"') == 2

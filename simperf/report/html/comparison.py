@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 
 from simperf.analysis.breakdown import breakdown
 from simperf.analysis.limits import busiest
@@ -14,10 +13,11 @@ from simperf.hardware import Machine
 from simperf.report.data import FailedRun
 from simperf.report.html.limiting import limits
 from simperf.report.html.machine import machine_part
-from simperf.report.html.page import PageSection, definitions, page, paragraphs, table
+from simperf.report.html.page import PageSection, definitions, page, paragraphs, reproduction, shares, table
 from simperf.report.html.picture import on_page
-from simperf.report.html.result import inputs, result_sections, shares, sources
+from simperf.report.html.result import inputs, result_sections, sources
 from simperf.report.html.scaling import scaling_part
+from simperf.report.html.templating import component
 from simperf.report.html.timeline import MOST
 from simperf.report.phrases import against, answer_words, interval_words
 from simperf.report.plots import draw_comparison
@@ -58,7 +58,7 @@ def comparison_report(
     """
     good = [result for result in results if isinstance(result, Result)]
     chart = on_page(
-        draw_comparison(results),
+        lambda: draw_comparison(results),
         name="comparison",
         text="All results: " + ", ".join(f"{result.name}: {answer_words(result)}" for result in good),
     )
@@ -66,18 +66,16 @@ def comparison_report(
     sections = [PageSection("Side by side", chart + _rows(results, good, ranking))]
     part = scaling_part(of_results(good))
     sections += [PageSection("Scaling", part)] if part else []
-    whole, room = 0, _ROOM
-    for index, result in enumerate(results):
-        if isinstance(result, FailedRun):
-            continue
-        body = ""
-        if whole < _WHOLE:
-            body = _whole(result, machines[index] if index < len(machines) else None, index)
-            whole += 1
-        if not body or len(body) > room:
-            body = _short(result)
-        room -= len(body)
-        sections.append(PageSection(result.name, body, name=f"run-{index}"))
+    played = {index: result for index, result in enumerate(results) if isinstance(result, Result)}
+    best = next((index for index, result in played.items() if _is_best(result, good, ranking)), None)
+    bodies, room = {}, _ROOM
+    for index in sorted(played, key=lambda index: index != best)[:_WHOLE]:  # the best one first: it has room
+        body = _whole(played[index], machines[index] if index < len(machines) else None, index)
+        if len(body) <= room:
+            bodies[index] = body
+            room -= len(body)
+    for index, result in played.items():
+        sections.append(PageSection(result.name, bodies.get(index) or _short(result), name=f"run-{index}"))
     for heading, lines in (
         ("What was modelled", [line for result in good for line in result.modelled]),
         ("What was not modelled", [line for result in good for line in result.not_modelled]),
@@ -87,46 +85,48 @@ def comparison_report(
     origin = sources(good) + "".join(machine_part(machine) for machine in seen.values())
     sections += [PageSection("Sources", origin)] if origin else []
     if command:
-        told = f"<p>Seed {good[0].seed}. The same scenarios and seed give the same bytes.</p>"
-        sections.append(PageSection("How to reproduce it", f"<pre>{escape(command)}</pre>{told}"))
+        sections += reproduction(command, f"Seed {good[0].seed}. The same scenarios and seed give the same bytes.")
     question = question or next((result.question for result in good if result.question), "")
     answer = "No winner" if ranking.refusal else ranking.headline
-    return page(title or "Comparison", sections, question=question, answer=answer, lead=_lead(good, ranking))
+    winner = "" if best is None else f"run-{best}"
+    lead = _lead(good, ranking)
+    return page(title or "Comparison", sections, question=question, answer=answer, lead=lead, winner=winner)
 
 
-def _lead(good: Sequence[Result], ranking: Ranking) -> str:
+def _is_best(result: Result, good: Sequence[Result], ranking: Ranking) -> bool:
+    return len(ranking.best) == 1 and result is good[ranking.best[0]]
+
+
+def _lead(good: Sequence[Result], ranking: Ranking) -> list[str]:
     """How sure the answer is, and how far the next one is from it."""
     if ranking.reference is None:
-        return f"<p>{escape(ranking.refusal)}</p>" if ranking.refusal else ""
+        return [ranking.refusal]
     best = good[ranking.reference]
     lines = [f"{interval_words(best)}."]
     behind = {place: rank for place, rank in enumerate(ranking.ranks) if rank is not None and rank > 1}
     if behind:
         second = good[min(behind, key=lambda place: behind[place])]
         lines.append(f"The next: {second.name}, {verdict(best, second)}.")
-    return f'<p class="faint">{"<br>".join(escape(line) for line in lines)}</p>'
+    return lines
 
 
 def _whole(result: Result, machine: Machine | None, index: int) -> str:
     """Everything on one of the runs."""
     parts = result_sections(result, machine=machine, prefix=f"r{index}-", most=MOST // _WHOLE)
-    inner = "".join(
-        f'<h3 id="{part.anchor}">{escape(part.title)}</h3>{part.body}' for part in parts if part.title not in _SHARED
-    )
+    inner = [component("subsection", part.title, part.anchor, part.body) for part in parts if part.title not in _SHARED]
     return _framed(result, inner)
 
 
 def _short(result: Result) -> str:
     """What matters most of one of the runs."""
-    more = (
-        f'<p class="faint">Timelines and pictures are shown for the first {_WHOLE} runs, as far as a page has room.</p>'
-    )
-    return _framed(result, shares(breakdown(result), result.time) + definitions(limits(result)) + more)
+    more = f"Timelines and pictures are shown for the best run and the first others, {_WHOLE} at most."
+    parts = shares(breakdown(result), result.time), definitions(limits(result)), component("paragraph", more, "faint")
+    return _framed(result, parts)
 
 
-def _framed(result: Result, inner: str) -> str:
-    tail = f"<details><summary>Inputs</summary>{inputs(result.scenario)}</details>"
-    return f"<p><b>{escape(answer_words(result))}</b></p>{inner}{tail}"
+def _framed(result: Result, inner: Sequence[str]) -> str:
+    tail = component("folded", "Inputs", inputs(result.scenario))
+    return component("sequence", [component("strong", answer_words(result)), *inner, tail])
 
 
 def _rows(results: Sequence[Result | FailedRun], good: Sequence[Result], ranking: Ranking) -> str:

@@ -1,19 +1,33 @@
-"""The frame of a report: header, contents, sections, and the style and script that they share, in one file."""
+"""The frame of a report and the parts that it is made of: tables, lists, shares of a time; all from templates."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
-from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from simperf.errors import InputError, Problem
 from simperf.files import write_text
+from simperf.report.html.templating import component, render
 from simperf.report.phrases import numbers
+from simperf.report.style import COLORS, HATCHES
+from simperf.units import format_quantity
 
-__all__ = ["PageSection", "definitions", "numeric", "page", "paragraphs", "save_page", "table"]
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+__all__ = [
+    "PageSection",
+    "definitions",
+    "numeric",
+    "page",
+    "paragraphs",
+    "reproduction",
+    "save_page",
+    "shares",
+    "table",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +38,8 @@ class PageSection:
     ----------
     title : str
         Its heading, plain text.
-    body : str
-        HTML, everything that came from outside escaped.
+    body : Markup
+        What a template made; plain text is escaped.
     name : str
         Where links of the contents lead; default: made of the title.
     """
@@ -40,7 +54,15 @@ class PageSection:
         return self.name or "".join(c if c.isalnum() else "-" for c in self.title.lower()).strip("-")
 
 
-def page(title: str, sections: Sequence[PageSection], *, question: str = "", answer: str = "", lead: str = "") -> str:
+def page(
+    title: str,
+    sections: Sequence[PageSection],
+    *,
+    question: str = "",
+    answer: str = "",
+    lead: Sequence[str] = (),
+    winner: str = "",
+) -> str:
     """A whole report.
 
     Parameters
@@ -48,10 +70,12 @@ def page(title: str, sections: Sequence[PageSection], *, question: str = "", ans
     title, question : str
         Plain text.
     answer : str
-        The number that was asked for, with its unit; plain text.
-    lead : str
-        What stands under the answer; HTML.
+        The number that was asked for, with its unit: the headline. The title stands in its place if it is empty.
+    lead : sequence of str
+        Lines below the answer, plain text.
     sections : sequence of PageSection
+    winner : str
+        Name of the section that the answer leads to, if it names one of several.
 
     Returns
     -------
@@ -60,27 +84,15 @@ def page(title: str, sections: Sequence[PageSection], *, question: str = "", ans
     """
     from simperf.version import __version__
 
-    assets = files(__package__).joinpath("assets")
-    style, script = (assets.joinpath(name).read_text("utf-8") for name in ("report.css", "timeline.js"))
-    contents = "".join(f'<li><a href="#{part.anchor}">{escape(part.title)}</a></li>' for part in sections)
-    bodies = "".join(
-        f'<section id="{part.anchor}" aria-labelledby="{part.anchor}-h">'
-        f'<h2 id="{part.anchor}-h">{escape(part.title)}</h2>{part.body}</section>\n'
-        for part in sections
-    )
-    head = f"<h1>{escape(title)}</h1>"
-    head += f'<p class="question">{escape(question)}</p>' if question else ""
-    head += f'<p class="answer">{escape(answer)}</p>' if answer else ""
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n<link rel="icon" href="data:,">\n'
-        f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
-        '<a class="skip" href="#main">To the answer</a>\n'
-        f'<header>{head}{lead}<nav aria-label="Contents"><ul>{contents}</ul></nav></header>\n'
-        f'<main id="main">\n{bodies}</main>\n'
-        f"<footer>simperf {escape(__version__)}. Times are simulated unless marked measured.</footer>\n"
-        f"<script>\n{script}</script>\n</body>\n</html>\n"
+    return render(
+        "page.html",
+        title=title,
+        sections=sections,
+        question=question,
+        answer=answer,
+        lead=[line for line in lead if line],
+        winner=winner,
+        version=__version__,
     )
 
 
@@ -105,7 +117,7 @@ def table(
     numbers: Sequence[int] = (),
     optional: Sequence[int] = (),
     long: Sequence[int] = (),
-) -> str:
+) -> Markup:
     """A table; cells are plain text.
 
     Parameters
@@ -122,22 +134,8 @@ def table(
     """
     rows = list(rows)
     kept = [i for i in range(len(head)) if i not in optional or any(str(row[i]) for row in rows)]
-    head, rows = [head[i] for i in kept], [[row[i] for i in kept] for row in rows]
     kinds = ["n" if i in numbers else "long" if i in long else "" for i in kept]
-
-    def cell(index: int, value: Any) -> str:
-        kind = f' class="{kinds[index]}"' if kinds[index] else ""
-        return f"<td{kind}>{escape(str(value))}</td>"
-
-    heads = "".join(
-        f'<th scope="col"{" class=n" if kind == "n" else ""}>{escape(text)}</th>'
-        for text, kind in zip(head, kinds, strict=True)
-    )
-    body = "".join(f"<tr>{''.join(cell(i, value) for i, value in enumerate(row))}</tr>" for row in rows)
-    return (
-        f'<div class="wide" tabindex="0" role="region" aria-label="{escape(caption, quote=True)}"><table>'
-        f"<caption>{escape(caption)}</caption><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>"
-    )
+    return component("table", [head[i] for i in kept], [[row[i] for i in kept] for row in rows], kinds, caption)
 
 
 def numeric(rows: Sequence[Sequence[Any]]) -> list[int]:
@@ -145,11 +143,37 @@ def numeric(rows: Sequence[Sequence[Any]]) -> list[int]:
     return [i for i in range(len(rows[0]) if rows else 0) if numbers([row[i] for row in rows])]
 
 
-def definitions(rows: Iterable[tuple[str, str]]) -> str:
+def definitions(rows: Iterable[tuple[str, str]]) -> Markup:
     """Names with their texts, both plain."""
-    return "<dl>" + "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in rows) + "</dl>"
+    return component("definitions", list(rows))
 
 
-def paragraphs(lines: Iterable[str]) -> str:
+def paragraphs(lines: Iterable[str]) -> Markup:
     """A list of plain sentences."""
-    return "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>"
+    return component("bullets", list(lines))
+
+
+def shares(parts: Mapping[str, float], whole: float) -> Markup:
+    """A bar of the parts [s] of a time [s], and the same in numbers."""
+    there = {name: time for name, time in parts.items() if time > 0}
+    if not there or whole <= 0:
+        return component("paragraph", "Nothing was recorded on a timeline.", "faint")
+    shown = [
+        {
+            "name": name,
+            "color": COLORS.get(name, "#777777"),
+            "hatched": name in HATCHES,
+            "share": time / whole,
+            "time": format_quantity(time, "s"),
+            "percent": f"{time / whole * 100:.1f} %",
+        }
+        for name, time in there.items()
+    ]
+    return component("shares", shown, ", ".join(f"{one['name']} {one['percent']}" for one in shown))
+
+
+def reproduction(command: str, remark: str = "") -> list[PageSection]:
+    """The section that says how the page is made again; none without a command and a remark."""
+    parts = [component("code", command)] if command else []
+    parts += [component("paragraph", remark)] if remark else []
+    return [PageSection("How to reproduce it", component("sequence", parts))] if parts else []

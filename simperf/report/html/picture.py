@@ -5,10 +5,15 @@ from __future__ import annotations
 import base64
 import io
 import re
-from html import escape
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
 
-from simperf.report.style import styled
+from simperf.report.html.templating import component
+from simperf.report.style import sized, styled
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 __all__ = ["inline", "on_page", "printed"]
 
@@ -17,13 +22,14 @@ _INK = re.compile(r"#(?:000000|333333|444444|555555)\b")
 _PAPER = re.compile(r"#ffffff\b")
 _SOFT = re.compile(r"#(?:f0f0f0|eeeeee|f5f5f5)\b", re.IGNORECASE)
 #: attributes that hold coordinates, and their digits beyond a hundredth of a point
-_PLACES = re.compile(r'\b(?:d|x|y|points|transform)="[^"]*"')
+_PLACES = ("d", "x", "y", "points", "transform")
 _DIGITS = re.compile(r"(\.\d\d)\d+")
-_WIDTH = re.compile(r'<svg[^>]*\bwidth="([\d.]+)pt"')
-#: share of its own width below which a picture of a report is not drawn
-_LEAST = 0.72
+_FONT = re.compile(r"'DejaVu Sans'[^;\"]*")
+#: widths in which a picture is drawn [inch]: the page shows the one that it has room for
+_WIDTHS = {"desk": 8.0, "phone": 4.2}
 #: dots an inch of what is there for paper only
 _DPI = 150
+_SVG, _LINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 
 
 def inline(figure: Any, *, name: str, text: str) -> str:
@@ -37,48 +43,69 @@ def inline(figure: Any, *, name: str, text: str) -> str:
     text : str
         What the picture shows, for who does not see it.
     """
-    svg = _PAPER.sub("var(--paper)", _INK.sub("currentColor", _svg(figure, name)))
-    return _figure(_SOFT.sub("var(--soft)", svg), text, "picture wide")
+    svg = _PAPER.sub("var(--paper)", _INK.sub("currentColor", _svg(figure, name, text)))
+    return str(component("figure", [_drawn(_SOFT.sub("var(--soft)", svg))], text, "picture wide"))
 
 
-def on_page(figure: Any, *, name: str, text: str) -> str:
-    """A matplotlib figure as part of a report; parameters as those of `inline`.
+def on_page(draw: Callable[[], Any], *, name: str, text: str) -> Markup:
+    """A figure as part of a report, drawn once for a desk and once for a phone, and as wide as the page.
 
-    In a dark page all its colours are turned over together, so that what could be told apart still can. It is never
-    drawn so small that its words cannot be read; where there is no room it scrolls.
+    In a dark page all its colours are turned over together, so that what could be told apart still can.
+
+    Parameters
+    ----------
+    draw : callable
+        Makes a figure, as wide as `simperf.report.style.sized` says.
+    name, text : str
+        As those of `inline`.
     """
-    svg = _svg(figure, name)
-    width = _WIDTH.search(svg)
-    style = f'style="min-width: {float(width[1]) * _LEAST:.0f}pt" ' if width else ""
-    return _figure(svg, text, "picture turned wide", style)
+    drawings = []
+    for kind, width in _WIDTHS.items():
+        with sized(width):
+            drawings.append(_drawn(_svg(draw(), f"{name}-{kind}", text, kind)))
+    return component("figure", drawings, text, "picture turned")
 
 
-def printed(figure: Any, *, text: str) -> str:
+def printed(figure: Any, *, text: str) -> Markup:
     """A matplotlib figure for paper only: dots instead of lines, which are many where a run is long."""
     stream = io.BytesIO()
     with styled():
         figure.savefig(stream, format="png", dpi=_DPI, metadata={"Software": None})
-    data = base64.b64encode(stream.getvalue()).decode("ascii")
-    return f'<figure class="paper"><img alt="{escape(text, quote=True)}" src="data:image/png;base64,{data}"></figure>'
+    return component("printed", text, base64.b64encode(stream.getvalue()).decode("ascii"))
 
 
-def _svg(figure: Any, name: str) -> str:
-    """SVG without a head, its identifiers beginning with `name`, its words in the page's font."""
+def _drawn(svg: str) -> Markup:
+    from markupsafe import Markup
+
+    return Markup(svg)
+
+
+def _svg(figure: Any, name: str, text: str, kind: str = "") -> str:
+    """SVG that is as wide as its place, its identifiers beginning with `name`, its words in the page's font."""
+    from matplotlib import rc_context
+
     stream = io.StringIO()
-    with styled():
-        from matplotlib import rc_context
-
-        with rc_context({"svg.fonttype": "none"}):
-            figure.savefig(stream, format="svg", metadata={"Date": None}, transparent=True)
-    svg = stream.getvalue()
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    svg = re.sub(r'\bid="([^"]*)"', rf'id="{name}-\1"', svg)
-    svg = re.sub(r'(xlink:href="#|url\(#)', rf"\g<1>{name}-", svg)
-    svg = _PLACES.sub(lambda found: _DIGITS.sub(r"\1", found[0]), svg)
-    return re.sub(r"'DejaVu Sans'[^;\"]*", "var(--font)", svg)
-
-
-def _figure(svg: str, text: str, kind: str, style: str = "") -> str:
-    head = f'<svg role="img" {style}aria-label="{escape(text, quote=True)}" '
-    return f'<figure class="{kind}" tabindex="0">{head}{svg[5:]}<figcaption>{escape(text)}</figcaption></figure>'
+    with styled(), rc_context({"svg.fonttype": "none"}):
+        figure.savefig(stream, format="svg", metadata={"Date": None}, transparent=True)
+    ElementTree.register_namespace("", _SVG)
+    ElementTree.register_namespace("xlink", _LINK)
+    root = ElementTree.fromstring(stream.getvalue())
+    for parent in root.iter():
+        for child in [one for one in parent if one.tag == f"{{{_SVG}}}metadata"]:
+            parent.remove(child)
+    for each in root.iter():
+        for key, value in each.attrib.items():
+            if key == "id":
+                each.set(key, f"{name}-{value}")
+            elif key in (f"{{{_LINK}}}href", "href"):
+                each.set(key, value.replace("#", f"#{name}-", 1))
+            elif "url(#" in value:
+                each.set(key, value.replace("url(#", f"url(#{name}-"))
+            elif key in _PLACES:
+                each.set(key, _DIGITS.sub(r"\1", value))
+    width = float(root.attrib.pop("width").removesuffix("pt"))
+    root.attrib.pop("height")
+    # as wide as the page, and not much wider than it was drawn
+    given = {"role": "img", "aria-label": text, "style": f"max-width: {1.15 * width:.0f}pt"}
+    root.attrib.update(given | ({"class": kind} if kind else {}))
+    return _FONT.sub("var(--font)", ElementTree.tostring(root, encoding="unicode"))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import TYPE_CHECKING
 
 from simperf.analysis.scaling import ScalingCurve, from_rates
 from simperf.hardware import Machine
-from simperf.report.html.page import PageSection, numeric, page, paragraphs, table
+from simperf.report.html.page import PageSection, numeric, page, paragraphs, reproduction, table
 from simperf.report.html.picture import on_page
 from simperf.report.html.result import result_sections
 from simperf.report.html.scaling import scaling_part
@@ -48,7 +47,9 @@ def plan_report(
     """
     request = found.request
     header, rows = found.rows()
-    picture = on_page(draw_plan(found), name="plan", text="Time and cost of every candidate, and the Pareto front.")
+    picture = on_page(
+        lambda: draw_plan(found), name="plan", text="Time and cost of every candidate, and the Pareto front."
+    )
     sections = [
         PageSection("Time and cost", picture),
         PageSection("Ranking", table(header, rows[:_ROWS], caption=_RANKED, numbers=numeric(rows))),
@@ -67,8 +68,7 @@ def plan_report(
         for part_ in result_sections(winner, machine=machine, prefix="w-"):
             sections.append(PageSection(f"Winner: {part_.title}", part_.body, name=part_.anchor))
     sections.append(PageSection("What is not counted", paragraphs(_NOT_COUNTED)))
-    if command:
-        sections.append(PageSection("How to reproduce it", f"<pre>{escape(command)}</pre>"))
+    sections += reproduction(command)
     return page(request.title, sections, question=_question(found), answer=_answer(found), lead=_lead(found, winner))
 
 
@@ -86,17 +86,16 @@ def _answer(found: TrainingPlan) -> str:
     return f"{first.choice.name}: {hours(first.time)}, {dollars(first.cost)}" if first else "No candidate"
 
 
-def _lead(found: TrainingPlan, winner: Result | None) -> str:
+def _lead(found: TrainingPlan, winner: Result | None) -> list[str]:
     if not found.ranked:
-        return ""
+        return []
     first = found.ranked[0]
     lines = [first.reason.capitalize() + "." if first.reason else ""]
     if first.time_interval:
         lines.append("90 % interval: {} to {}.".format(*(hours(end) for end in first.time_interval)))
     lines += [f"{line}." for line in (found.precision_line(), *found.interval_lines()) if line]
     lines += [f"Mostly limited by {first.limited_by}."] if first.limited_by else []
-    lines += ["For the details below some steps of the winner were simulated once more."] if winner is not None else []
-    return f'<p class="faint">{"<br>".join(escape(line) for line in lines if line)}</p>'
+    return lines + (["For the details below some steps of the winner were simulated once more."] if winner else [])
 
 
 def _scaling(found: TrainingPlan) -> list[ScalingCurve]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +15,21 @@ from simperf.hardware import Machine
 from simperf.report.counters import series
 from simperf.report.html.limiting import limiting_part, limits
 from simperf.report.html.machine import machine_part
-from simperf.report.html.page import PageSection, definitions, page, paragraphs, table
+from simperf.report.html.page import PageSection, definitions, page, paragraphs, reproduction, shares, table
 from simperf.report.html.picture import on_page, printed
 from simperf.report.html.scaling import scaling_part
+from simperf.report.html.stages import stage_sections
 from simperf.report.html.timeline import MOST, timeline
 from simperf.report.phrases import answer_words, interval_words
+from simperf.report.pipelines import stage_devices
 from simperf.report.plots import draw
+from simperf.report.stages import stages_of
 from simperf.report.staleness import ages, draw_staleness
-from simperf.report.style import COLORS, HATCHES
 from simperf.results import Result
 from simperf.scenario.tables import TableReader
 from simperf.units import format_quantity
 
-__all__ = ["inputs", "machine_of", "result_report", "result_sections", "shares", "sources"]
+__all__ = ["inputs", "machine_of", "result_report", "result_sections", "sources"]
 
 _OPERATIONS = 25
 #: queues that one picture can tell apart
@@ -59,7 +60,9 @@ def result_report(
     """
     text = answer_words(result)
     sections = result_sections(result, machine=machine, scaling=scaling_part(scaling, remarks=remarks))
-    sections.append(PageSection("How to reproduce it", reproduce(result, command)))
+    version = f"simperf {result.version}, " if result.version else ""
+    remark = f"{version}seed {result.seed}. The same scenario and seed give the same bytes."
+    sections += reproduction(command, remark)
     return page(result.name, sections, question=result.question, answer=text, lead=_lead(result))
 
 
@@ -74,12 +77,11 @@ def machine_of(result: Result) -> Machine | None:
     return None if problems else read.machine(own, catalog, toml, problems)
 
 
-def _lead(result: Result) -> str:
+def _lead(result: Result) -> list[str]:
     lines = [f"{interval_words(result)}."]
     if result.answer is not None and not result.answer.is_time:
         lines.insert(0, f"Simulated time: {format_quantity(result.time, 's')}.")
-    lines += [f"{name}: {text}." for name, text in limits(result)]
-    return f'<p class="faint">{"<br>".join(escape(line) for line in lines)}</p>'
+    return lines + [f"{name}: {text}." for name, text in limits(result)]
 
 
 def result_sections(
@@ -103,12 +105,13 @@ def result_sections(
             f"Where the time went{', mean over ranks' if result.has_stages else ''}",
             shares(breakdown(result), result.time),
         ),
+        *stage_sections(result, prefix),
         ("Timeline", _paper(result) + timeline(result, name=f"{prefix}timeline-box", most=most)),
         ("What limits it", limiting_part(result)),
         ("Scaling", scaling),
         ("Topology", _topology(result, machine, prefix)),
         ("Roofline", _roofline(result, prefix)),
-        ("Memory over time", _counter(result, "memory", "memory held", prefix)),
+        ("Memory over time", _memory(result, prefix)),
         ("Launch queue", _counter(result, "queue", "queue length", prefix)),
         ("Staleness", _staleness(result, prefix)),
         ("Metrics", _metrics(result)),
@@ -118,31 +121,6 @@ def result_sections(
         ("Inputs", inputs(result.scenario) + sources([result]) + machine_part(machine)),
     ]
     return [PageSection(title, body, name=prefix + title.lower().replace(" ", "-")) for title, body in found if body]
-
-
-def shares(parts: Mapping[str, float], whole: float) -> str:
-    """A bar of the parts [s] of a time [s], and the same in numbers."""
-    there = {name: time for name, time in parts.items() if time > 0}
-    if not there or whole <= 0:
-        return '<p class="faint">Nothing was recorded on a timeline.</p>'
-    bars = "".join(
-        f'<span class="{"hatched" if name in HATCHES else ""}" title="{escape(name)}" '
-        f'style="width:{time / whole * 100:.4f}%;background:{COLORS.get(name, "#777777")}"></span>'
-        for name, time in there.items()
-    )
-    words = ", ".join(f"{name} {time / whole:.1%}" for name, time in there.items()).replace("%", " %")
-    rows = [
-        f'<tr><td><span class="key{" hatched" if name in HATCHES else ""}" '
-        f'style="background:{COLORS.get(name, "#777777")}"></span>{escape(name)}</td>'
-        f'<td class="n">{format_quantity(time, "s")}</td><td class="n">{time / whole * 100:.1f} %</td></tr>'
-        for name, time in there.items()
-    ]
-    return (
-        f'<div class="shares" role="img" aria-label="{escape(words)}">{bars}</div>'
-        "<table><caption>Every instant counts once, for the first of these that is active.</caption><thead><tr>"
-        '<th scope="col">category</th><th scope="col" class="n">time</th><th scope="col" class="n">share</th></tr>'
-        f"</thead><tbody>{''.join(rows)}</tbody></table>"
-    )
 
 
 def _paper(result: Result) -> str:
@@ -160,7 +138,7 @@ def _topology(result: Result, machine: Machine | None, prefix: str) -> str:
     used = utilisation(result)
     load = {name: share for name, share in used.items() if result.resources[name].kind == "link"}
     text = f"{machine.name}: the links, and how much of each the run used."
-    return on_page(draw_topology(machine, load=load or None), name=f"{prefix}topology", text=text)
+    return on_page(lambda: draw_topology(machine, load=load or None), name=f"{prefix}topology", text=text)
 
 
 def _roofline(result: Result, prefix: str) -> str:
@@ -182,8 +160,16 @@ def _roofline(result: Result, prefix: str) -> str:
     caption += f", the first {_OPERATIONS} of {len(rows)}" if len(rows) > _OPERATIONS else ""
     head = ("operation", "device", "calls", "time each", "rate", "bound by")
     text = "Arithmetic rate over intensity: the ceilings of the device, and where the run's operations lie below them."
-    picture = on_page(draw(result, "roofline"), name=f"{prefix}roofline", text=text)
+    picture = on_page(lambda: draw(result, "roofline"), name=f"{prefix}roofline", text=text)
     return picture + table(head, cells, caption=caption, numbers=(2, 3, 4))
+
+
+def _memory(result: Result, prefix: str) -> str:
+    stages = stage_devices(result)
+    if not stages:
+        return _counter(result, "memory", "memory held", prefix)
+    text = "Memory over time by kind: of the first stage, the stage that holds most, and the last stage."
+    return on_page(lambda: draw(result, "memory"), name=f"{prefix}memory", text=text)
 
 
 def _counter(result: Result, kind: str, counter: str, prefix: str) -> str:
@@ -193,7 +179,7 @@ def _counter(result: Result, kind: str, counter: str, prefix: str) -> str:
     if kind == "queue" and len(lines) > _QUEUES:
         return ""  # lines that cross each other all the time; the timeline has a lane for each
     text = f"{counter} over time, a line for each of {', '.join(lines) if len(lines) <= 8 else f'{len(lines)} devices'}"
-    return on_page(draw(result, kind), name=f"{prefix}{kind}", text=text)
+    return on_page(lambda: draw(result, kind), name=f"{prefix}{kind}", text=text)
 
 
 def _staleness(result: Result, prefix: str) -> str:
@@ -201,15 +187,17 @@ def _staleness(result: Result, prefix: str) -> str:
     picture = ""
     if ages(result):
         text = f"How stale {len(ages(result)):,} gradients were when they were applied: over time, and how often each."
-        picture = on_page(draw_staleness(result), name=f"{prefix}staleness-picture", text=text)
+        picture = on_page(lambda: draw_staleness(result), name=f"{prefix}staleness-picture", text=text)
     return picture + (definitions(rows) if rows else "")
 
 
 def _metrics(result: Result) -> str:
     if not result.metrics:
         return ""
-    rows = []
+    rows, stages = [], stages_of(result.metrics)
     for name, metric in result.metrics.items():
+        if stages is not None and name in stages.names:
+            continue  # has a table of its own
         low_high = result.intervals.get(name)
         ends = " to ".join(format_quantity(end, metric.unit) for end in low_high) if low_high else ""
         rows.append((name, str(metric), ends, metric.origin))
@@ -236,10 +224,3 @@ def sources(results: Sequence[Result]) -> str:
     """Where the inputs' numbers come from, those of several results together."""
     found = {name: text for result in results for name, text in {**result.sources, **result.assumed}.items()}
     return table(("input", "source"), found.items(), caption="Where the numbers come from") if found else ""
-
-
-def reproduce(result: Result, command: str) -> str:
-    """What gives the same bytes again."""
-    text = f"<pre>{escape(command)}</pre>" if command else ""
-    version = f"simperf {result.version}, " if result.version else ""
-    return f"{text}<p>{escape(version)}seed {result.seed}. The same scenario and seed give the same bytes.</p>"

@@ -40,5 +40,5 @@ def scaling_part(lines: Sequence[ScalingCurve], *, remarks: Sequence[str] = (), 
             rows.append((label, point.count, *times, f"{point.efficiency * 100:.1f} %"))
     head = ("line", lines[0].key, lines[0].what, "90 % interval", "ideal", "efficiency")
     numbers = table(head, rows, caption="Scaling in numbers", numbers=(1, 2, 4, 5), optional=(0, 3))
-    picture = on_page(draw_scaling(lines), name=name, text=text)
+    picture = on_page(lambda: draw_scaling(lines), name=name, text=text)
     return picture + numbers + (paragraphs(remarks) if remarks else "")

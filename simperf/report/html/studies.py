@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 from simperf.analysis.scaling import ScalingCurve
 from simperf.collectives.bench import best_rows
 from simperf.errors import InputError
 from simperf.hardware import Machine
-from simperf.report.collectives import IDEALISED, size_text, topology_picture
+from simperf.report.collective_pictures import draw_bandwidths, topology_picture
+from simperf.report.collectives import IDEALISED, size_text
 from simperf.report.html.machine import machine_part
-from simperf.report.html.page import PageSection, numeric, page, paragraphs, table
+from simperf.report.html.page import PageSection, numeric, page, paragraphs, reproduction, table
 from simperf.report.html.picture import on_page
 from simperf.report.html.result import result_sections
 from simperf.report.html.scaling import scaling_part
-from simperf.report.style import figure
+from simperf.report.html.templating import component
 from simperf.report.sweeps import KINDS, draw_table
 from simperf.report.topology import draw_topology
 from simperf.results import Result
@@ -27,12 +28,10 @@ if TYPE_CHECKING:
     from simperf.collectives.bench import Row
     from simperf.study.table import Table
 
-__all__ = ["collective_report", "draw_bandwidths", "sweep_report"]
+__all__ = ["collective_report", "sweep_report"]
 
 #: load of the busiest link from which it and not the latency is named as the limit, as in the table of the terminal
 _BOUND = 0.5
-#: ratio of bandwidths below which the axis has too few powers of ten to be read by
-_DECADE = 30.0
 _MODELLED = (
     "idealised algorithms: bandwidth and latency of the wires only, no library; every send of the plan, after the "
     "sends that it waits for; a rank blocks as a loop of sends and receives does",
@@ -79,14 +78,13 @@ def sweep_report(
     for kind in KINDS:
         if kind == "scaling":
             continue  # has a section of its own
+        text = f"{found.title}: {_SHOWN[kind].format(ranking.answer.metric)}"
         try:
-            drawn = draw_table(found, kind)
+            pictures.append(on_page(partial(draw_table, found, kind), name=f"sweep-{kind}", text=text))
         except InputError:
             continue  # the sweep does not hold what this kind shows
-        text = f"{found.title}: {_SHOWN[kind].format(ranking.answer.metric)}"
-        pictures.append(on_page(drawn, name=f"sweep-{kind}", text=text))
     caption = f"{len(rows)} points" + (f", the first {_ROWS} of them" if len(rows) > _ROWS else "")
-    sections = [PageSection("Pictures", "".join(pictures))]
+    sections = [PageSection("Pictures", component("sequence", pictures))]
     part = scaling_part(of_table(found))
     sections += [PageSection("Scaling", part)] if part else []
     sections.append(PageSection("Points", table(header, rows[:_ROWS], caption=caption, numbers=numeric(rows))))
@@ -96,16 +94,16 @@ def sweep_report(
     if best is not None:
         for each in result_sections(best, machine=machine, prefix="b-"):
             sections.append(PageSection(f"Best point: {each.title}", each.body, name=each.anchor))
-    lead = f"<p>{escape(ranking.refusal)}</p>" if ranking.refusal else ""
+    lead = [ranking.refusal]
     if first is not None:
         ends = first.get("intervals", {}).get(ranking.answer.metric)
         told = "No interval: no draws of a fitted profile were made (--samples)."
         if ends:
             low, high = (format_quantity(end, ranking.unit) for end in ends)
             told = f"90 % interval: {low} to {high}."
-        lead = f'<p class="faint">{told}</p>'
+        lead = [told]
     title, answer = f"Sweep: {found.title}", "No winner" if ranking.refusal else ranking.headline
-    return page(title, [*sections, *_made(command)], question=question, answer=answer, lead=lead)
+    return page(title, [*sections, *reproduction(command)], question=question, answer=answer, lead=lead)
 
 
 def collective_report(
@@ -144,7 +142,7 @@ def collective_report(
     tuned = {name: each for name, each in tables.items() if name not in ideal}
     best = best_rows(tuned or ideal)
     text = "Bus bandwidth over message size, a line for each of " + ", ".join(tables)
-    sections = [PageSection("By size", on_page(draw_bandwidths(tables), name="busbw", text=text))]
+    sections = [PageSection("By size", on_page(lambda: draw_bandwidths(tables), name="busbw", text=text))]
     for name, each in tuned.items():
         sections.append(PageSection(f"What {name} chooses", _choices(each)))
     if len(ideal) > 1:
@@ -182,9 +180,10 @@ def collective_report(
     own = machine_part(machine) if machine.servers else ""
     sections.append(PageSection("Inputs", (paragraphs(given) if given else "") + own))
     answer = f"{best[-1].algorithm}: {format_quantity(best[-1].time, 's')} for {_size(best[-1].nbytes)}" if best else ""
-    lead = '<p class="faint">No interval: the catalogue\'s constants have none. How far such tables are off is told '
-    lead += "by <code>simperf accuracy</code>.</p>"
-    return page(title, [*sections, *_made(command)], question=question, answer=answer, lead=lead if best else "")
+    lead = [
+        "No interval: the constants of the catalogue have none. `simperf accuracy` shows how far such tables are off."
+    ]
+    return page(title, [*sections, *reproduction(command)], question=question, answer=answer, lead=lead if best else [])
 
 
 def _size(nbytes: float) -> str:
@@ -226,43 +225,10 @@ def _limits(best: Sequence[Row]) -> str:
     return table(head, cells, caption=caption, numbers=(0, 3, 4))
 
 
-def draw_bandwidths(tables: Mapping[str, Sequence[Row]], *, title: str = "") -> Any:
-    """Make a figure of bus bandwidth over message size, a line for each algorithm of `tables`."""
-    from matplotlib.ticker import NullFormatter, NullLocator
-
-    rates = [row.busbw for rows in tables.values() for row in rows if row.nbytes > 0 and row.busbw > 0]
-    spread = max(rates, default=1.0) / min(rates, default=1.0)
-
-    def draw(made: Any) -> None:
-        axes = made.subplots()
-        axes.set_title(title)
-        for number, (name, rows) in enumerate(tables.items()):
-            sized = [row for row in rows if row.nbytes > 0]
-            xs, ys = [row.nbytes for row in sized], [row.busbw / 1e9 for row in sized]
-            label = f"{name}, idealised" if rows[0].idealised else name
-            axes.plot(xs, ys, label=label, marker="osv^Dxp*"[number % 8], markersize=4, ls=("-", "--")[number // 8 % 2])
-        axes.set(xscale="log", yscale="log", xlabel="message size (K, M, G are powers of 1024 B)")
-        axes.set_ylabel("bus bandwidth (GB/s)")
-        sizes = sorted({row.nbytes for rows in tables.values() for row in rows if row.nbytes > 0})
-        shown = sizes[:: -(-len(sizes) // 9)]
-        axes.set_xticks(shown, [size_text(size) for size in shown])
-        axes.xaxis.set_minor_locator(NullLocator())
-        axes.yaxis.set_major_formatter("{x:g}")
-        axes.yaxis.set_minor_formatter("{x:g}" if spread < _DECADE else NullFormatter())
-        axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
-
-    return figure(draw)
-
-
 def _load(rows: Sequence[Row], machine: Machine) -> str:
     last = rows[-1]
     what = f"load of the links under {last.algorithm}, {size_text(last.nbytes)}"
     topology = machine.topology
-    drawn = (
-        draw_topology(machine, load=last.loads) if topology is None else topology_picture(topology, last, title=what)
-    )
-    return on_page(drawn, name="load", text=what)
-
-
-def _made(command: str) -> list[PageSection]:
-    return [PageSection("How to reproduce it", f"<pre>{escape(command)}</pre>")] if command else []
+    if topology is None:
+        return on_page(lambda: draw_topology(machine, load=last.loads), name="load", text=what)
+    return on_page(lambda: topology_picture(topology, last, title=what), name="load", text=what)

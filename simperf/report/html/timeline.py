@@ -9,9 +9,7 @@ share of the block that they fill; the page says how many. Sums over them stay e
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
-from html import escape
 from itertools import groupby
 from typing import Any
 
@@ -19,6 +17,7 @@ from simperf.engine.recorder import CATEGORIES, Span
 from simperf.report.gantt import link_rates
 from simperf.report.html.page import table
 from simperf.report.html.steps import counter_rows
+from simperf.report.html.templating import component
 from simperf.report.lanes import TimelineRow, rows
 from simperf.report.style import COLORS, HATCHES, letters_on, written
 from simperf.results import Result
@@ -58,28 +57,7 @@ def timeline(result: Result, *, name: str = "timeline-box", most: int = MOST) ->
         return ""
     data, remark = timeline_data(result, most=most)
     kinds = [kind for kind in data["kinds"] if kind["used"]]
-    legend = " ".join(
-        f'<span><span class="key{" hatched" if kind["hatch"] else ""}" style="background:{kind["color"]}"></span>'
-        f"{kind['name']}</span>"
-        for kind in kinds
-    )
-    buttons = "".join(
-        f'<button type="button" data-timeline="{name}" data-action="{action}" aria-label="{what}">{sign}</button>'
-        for action, sign, what in _ACTIONS
-    )
-    text = f"Timeline of {len(data['rows'])} rows. Keys: plus and minus zoom, arrows move, 0 shows all."
-    # "</" could end the script early
-    payload = json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("</", "<\\/")
-    return (
-        f'<div class="tools">{buttons}<span class="faint">Drag to move; Ctrl and wheel, or two fingers, to zoom.</span>'
-        f'</div><p class="tools">{legend}</p>'
-        f'<div class="timeline" id="{name}" data-status="{name}-status"><canvas tabindex="0" role="img" '
-        f'aria-label="{text}"></canvas><div class="tip" aria-hidden="true"></div>'
-        f'<script type="application/json">{payload}</script></div>'
-        f'<p class="faint screen" id="{name}-status" aria-live="polite"></p>'
-        + (f'<p class="faint">{escape(remark)}</p>' if remark else "")
-        + _in_numbers(data)
-    )
+    return component("timeline", name, _ACTIONS, kinds, data, remark, _in_numbers(data))
 
 
 def _in_numbers(data: dict[str, Any]) -> str:
@@ -95,8 +73,7 @@ def _in_numbers(data: dict[str, Any]) -> str:
         share = f"{busy / data['time'] * 100:.1f} %" if data["time"] > 0 else ""
         cells.append((row["label"], f"{len(flat) // 5:,}", format_quantity(busy, "s"), share, ""))
     text = "The rows of the timeline; waits count as busy, and a link by its rate over its capacity"
-    inside = table(("row", "spans or blocks", "busy", "share", "highest"), cells, caption=text, numbers=(1, 2, 3, 4))
-    return f"<details><summary>The timeline in numbers</summary>{inside}</details>"
+    return table(("row", "spans or blocks", "busy", "share", "highest"), cells, caption=text, numbers=(1, 2, 3, 4))
 
 
 def timeline_data(result: Result, *, most: int = MOST) -> tuple[dict[str, Any], str]:

@@ -66,7 +66,8 @@ class CollectiveTable(Sequence[Row]):
         -------
         matplotlib.figure.Figure
         """
-        return drawn(report_module("html.studies").draw_bandwidths({self.algorithm: self.rows}, title=self.title), path)
+        pictures = report_module("collective_pictures")
+        return drawn(pictures.draw_bandwidths({self.algorithm: self.rows}, title=self.title), path)
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Write a page that needs no network: bandwidth by size, what was chosen, the load of the links.
