@@ -6,7 +6,6 @@ What a run or a study returns stands below `simperf.report`, which draws it. Its
 
 from __future__ import annotations
 
-import html
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
@@ -69,10 +68,4 @@ def data_frame(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> Any
 
 def html_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, caption: str = "") -> str:
     """A plain table for notebooks."""
-
-    def line(cells: Sequence[str], tag: str) -> str:
-        return "<tr>" + "".join(f"<{tag}>{html.escape(str(cell))}</{tag}>" for cell in cells) + "</tr>"
-
-    title = f"<caption>{html.escape(caption)}</caption>" if caption else ""
-    body = "".join(line(row, "td") for row in rows)
-    return f"<table>{title}<thead>{line(header, 'th')}</thead><tbody>{body}</tbody></table>"
+    return str(report_module("html.page").plain_table(header, rows, caption=caption))

@@ -11,6 +11,11 @@ from simperf.errors import InputError, UnknownNameError
 from simperf.report.html import machine_of
 from simperf.report.plots import plot
 from simperf.report.trace import trace_bytes
+from simperf.study.explain import Explained, ExplainedPart
+from simperf.study.sensitivity import Influence, Sensitivity
+
+MODEL = {"layers": 4, "hidden": 512, "heads": 8, "ffn": 2048, "vocabulary": 8000, "sequence": 1024}
+LAYOUTS = {"model": MODEL, "layouts": {"on": "dgx-a100", "gpus": 8, "batch": 8, "tp": [1, 2], "cp": 1, "microbatch": 1}}
 
 
 @pytest.fixture(scope="module")
@@ -31,10 +36,19 @@ def outcomes(result):
         "limits": simperf.limits("d2l/async", cache=False),
         "plan": simperf.plan(request, cache=False),
         "collective": simperf.collective("all-reduce", on="dgx-a100", sizes=["8K", "64M"]),
+        "layouts": simperf.plan_layouts(LAYOUTS, cache=False),
+        "what if": simperf.what_if("d2l/async", ["program.t2=10 us", "program.t1=5 us"]),
+        "difference": Explained(
+            (ExplainedPart("products", 2.0, 1.0, 3, 3), ExplainedPart("wait", 0.1, 0.3, 1, 1)), 2.1, 1.3, "gpu0"
+        ),
+        "influences": Sensitivity(
+            "morris", "time", "s", 6, (Influence("program.t1", 2e-3, 0.0, 1e-4), Influence("program.n", 1e-3, 0.0, 0.0))
+        ),
     }
 
 
-NAMES = ("result", "comparison", "sweep", "limits", "plan", "collective")
+PAGES = ("result", "comparison", "sweep", "limits", "plan", "collective")
+NAMES = (*PAGES, "layouts", "what if", "difference", "influences")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -51,7 +65,7 @@ def test_each_is_drawn_and_written_with_its_title(outcomes, name, tmp_path):
         outcomes[name].plot(3)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "limits"])
+@pytest.mark.parametrize("name", PAGES)
 def test_each_has_a_page(outcomes, name, tmp_path):
     outcomes[name].report(tmp_path / "r.html")
     text = (tmp_path / "r.html").read_text("utf-8")
@@ -61,13 +75,23 @@ def test_each_has_a_page(outcomes, name, tmp_path):
         outcomes[name].report(tmp_path / "r.txt")
 
 
-@pytest.mark.parametrize(("name", "rows"), [("comparison", 3), ("sweep", 2), ("plan", 2), ("collective", 2)])
+@pytest.mark.parametrize(
+    ("name", "rows"), [("comparison", 3), ("sweep", 2), ("plan", 2), ("collective", 2), ("what if", 4)]
+)
 def test_each_is_a_data_frame(outcomes, name, rows):
     pytest.importorskip("pandas")
     frame = outcomes[name].to_pandas()
     assert len(frame) == rows
     assert (frame["time"] > 0).all()
     assert next(iter(outcomes["limits"].to_pandas()["resource"])) == "program.t2"
+
+
+@pytest.mark.parametrize(
+    ("name", "column"), [("layouts", "step"), ("difference", "difference"), ("influences", "total")]
+)
+def test_others_are_data_frames_too(outcomes, name, column):
+    pytest.importorskip("pandas")
+    assert column in outcomes[name].to_pandas().columns
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from simperf.cli.completion import scenario_names
-from simperf.cli.options import Engine, Force, Format, Samples, Seed, Set, Vary, forced, refuse_alone
+from simperf.cli.options import Engine, Force, Format, Report, Samples, Seed, Set, Vary, forced, refuse_alone
 
 __all__ = ["limits"]
 
@@ -48,11 +48,12 @@ def limits(
     engine: Engine = "serial",
     output: Format = "table",
     plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw the tornado.")] = None,
+    report: Report = None,
     seed: Seed = None,
 ) -> int:
     """Say what limits a scenario: its critical path, and what each resource would bring if it were faster."""
     from simperf.cli.outputs import verify_outputs
-    from simperf.cli.terminal import note, note_code, play
+    from simperf.cli.terminal import note, note_code, play, typed
     from simperf.report.limits import limits_output, plot_limits
     from simperf.scenario import load_scenario
     from simperf.scenario.load import pick_variant
@@ -61,7 +62,7 @@ def limits(
     from simperf.study.sensitivity import screening
 
     refuse_alone(context, {"by": "flip", "method": "vary", "trajectories": "vary"})
-    verify_outputs(plot=plot)
+    verify_outputs(plot=plot, report=report)
     note_code(file, changes or ())
     scenario = load_scenario(file, forced(changes, force), seed=seed)
     if variant:
@@ -75,6 +76,12 @@ def limits(
     if plot is not None:
         plot_limits(found, plot)
         note(f"wrote {plot}")
+    if report is not None:
+        from simperf.report.html import limits_report, save_page
+
+        page = limits_report(found, flips=turns, influences=influences, machine=scenario.machine, command=typed())
+        save_page(page, report)
+        note(f"wrote {report}: open it in a browser")
     if scenario.variants and not variant:
         note(f"the file has {len(scenario.variants)} variants: --variant NAME looks at one of them")
     return 0

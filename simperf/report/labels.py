@@ -54,10 +54,11 @@ def name_points(
     taken += [text.get_window_extent(renderer) for text in axes.texts if text.get_text()]
     if axes.get_legend() is not None:
         taken.append(axes.get_legend().get_window_extent(renderer))
+    paper: Any = {"bbox": {"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0.4}}
     dropped = 0
     for name, place in names[:most]:
         for kwargs in _places():
-            text = axes.annotate(name, place, fontsize=size, textcoords="offset points", zorder=4, **kwargs)
+            text = axes.annotate(name, place, fontsize=size, textcoords="offset points", zorder=4, **kwargs, **paper)
             box = text.get_window_extent(renderer)
             inside = box.x0 >= frame.x0 and box.x1 <= frame.x1 and box.y0 >= frame.y0 and box.y1 <= frame.y1
             if inside and not any(box.overlaps(other) for other in taken):

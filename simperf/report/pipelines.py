@@ -9,14 +9,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from simperf.errors import SimperfError
+from simperf.hardware import Catalog
 from simperf.memory import KINDS
 from simperf.report.lanes import natural
 from simperf.report.language import named, say
 from simperf.report.stages import Stages, stages_of
-from simperf.report.style import COLORS, HATCHES, byte_scale, columns, letters_on, note, time_scale, written
+from simperf.report.style import COLORS, HATCHES, NARROW, byte_scale, columns, letters_on, note, time_scale, written
 from simperf.results import Result
 
-__all__ = ["PassBar", "draw_pipeline", "draw_stage_memory", "draw_stage_times", "pass_bars", "stage_devices"]
+__all__ = [
+    "PassBar",
+    "draw_pipeline",
+    "draw_stage_memory",
+    "draw_stage_times",
+    "is_pass",
+    "pass_bars",
+    "stage_devices",
+]
 
 
 class PassBar(NamedTuple):
@@ -60,10 +70,14 @@ _LOOKS = (
 )
 #: the same of times that have their own
 _OF_TIMES = {"kernels": (COLORS["compute"], "")} | {name: (COLORS[name], HATCHES[name]) for name in ("bubble", "idle")}
+#: passes above which they are dots, and share of the time below which one is too narrow for an edge [1]
+_DRAWN, _NARROW = 1000, 0.003
 #: stages of which memory is drawn
 _MOST = 3
 #: kinds that take less of the peak are drawn as one [1]
 _SMALL = 0.03
+#: capacity over the highest peak above which it is only told [1]
+_FAR = 2.0
 _HEIGHT = 0.8
 
 
@@ -75,6 +89,11 @@ def stage_devices(result: Result) -> dict[int, str]:
         if device in result.ranks:
             found.setdefault(result.ranks[device].stage, device)
     return dict(sorted(found.items()))
+
+
+def is_pass(counter: str) -> bool:
+    """Whether a counter tells of passes of a stage."""
+    return bool(_kind(counter))
 
 
 def _kind(counter: str) -> str:
@@ -105,28 +124,27 @@ def draw_pipeline(axes: Any, result: Result) -> None:
 
     bars, scale = pass_bars(result), time_scale(result.time)
     stages = sorted({one.stage for one in bars})
-    beside = _beside(bars)
-    for one, halved in zip(bars, beside, strict=True):
-        colour = _PASSES[one.kind][1]
+    many = len(bars) > _DRAWN  # are dots in a file of vectors, which would be large otherwise
+    groups: dict[tuple[float, float, str, bool], list[PassBar]] = defaultdict(list)
+    for one, halved in zip(bars, _beside(bars), strict=True):
         height = _HEIGHT / 2 if halved else _HEIGHT
-        y = stages.index(one.stage) + (0.0 if not halved else (-1 if one.kind == "F" else 1) * height / 2)
-        axes.barh(
-            y,
-            (one.end - one.start) / scale.factor,
-            height,
-            left=one.start / scale.factor,
-            facecolor=colour,
-            edgecolor=_edge(colour),
-            linewidth=0.4,
-            hatch="////" if one.chunk else None,
-        )
-        text = str(one.microbatch)
-        letter = 0.075 / (axes.figure.get_figwidth() - 1.0)
-        if (one.end - one.start) / result.time > letter * (len(text) + 0.8):
-            box = {"facecolor": colour, "edgecolor": "none", "pad": 0.6} if one.chunk else None
-            middle = (one.start + one.end) / 2 / scale.factor
-            style = {"ha": "center", "va": "center", "fontsize": 7, "color": letters_on(colour), "bbox": box}
-            axes.text(middle, y, text, clip_on=True, **style)
+        middle = stages.index(one.stage) + (0.0 if not halved else (-1 if one.kind == "F" else 1) * height / 2)
+        groups[middle, height, one.kind, bool(one.chunk)].append(one)
+    letter = 0.075 / (axes.figure.get_figwidth() - 1.0)
+    for (middle, height, kind, chunk), own in groups.items():
+        colour = _PASSES[kind][1]
+        spans = [(one.start / scale.factor, (one.end - one.start) / scale.factor) for one in own]
+        wide = max(one.end - one.start for one in own) > _NARROW * result.time
+        style = {"facecolor": colour, "edgecolor": _edge(colour) if wide else colour, "linewidth": 0.4 if wide else 0.0}
+        hatch = "////" if chunk and wide else None
+        axes.broken_barh(spans, (middle - height / 2, height), hatch=hatch, rasterized=many, **style)
+        for one in own:
+            text = str(one.microbatch)
+            if (one.end - one.start) / result.time > letter * (len(text) + 0.8):
+                box = {"facecolor": colour, "edgecolor": "none", "pad": 0.6} if chunk else None
+                place = (one.start + one.end) / 2 / scale.factor, middle
+                look = {"ha": "center", "va": "center", "fontsize": 7, "color": letters_on(colour), "bbox": box}
+                axes.text(*place, text, clip_on=True, **look)
     axes.set_yticks(range(len(stages)), [say("stage {}").format(stage) for stage in stages])
     axes.set_ylim(len(stages) - 0.45, -0.55)
     axes.set_xlim(0, result.time / scale.factor)
@@ -197,6 +215,10 @@ def draw_stage_memory(made: Any, result: Result) -> None:
     chosen = sorted({min(held), worst, max(held)})[:_MOST]
     kinds = _kinds(held, peaks[worst])
     scale, span = byte_scale(peaks[worst]), time_scale(result.time)
+    devices = stage_devices(result)
+    limits = {stage: _capacity(result, devices[stage]) for stage in chosen}
+    # a capacity is drawn where the memory that is held can still be read below it
+    near = max((limit for limit in limits.values() if limit <= _FAR * peaks[worst]), default=0.0)
     all_axes = made.subplots(len(chosen), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     for axes, stage in zip(all_axes, chosen, strict=True):
         times, series = held[stage]
@@ -208,16 +230,37 @@ def draw_stage_memory(made: Any, result: Result) -> None:
             ends = low / scale.factor, high / scale.factor
             axes.fill_between(times / span.factor, *ends, step="post", label=say(name), **style)
             low = high
-        axes.set_title(f"stage {stage}: {written(peaks[stage], 'B', digits=3)} at most", fontsize=8.5, loc="right")
+        told = say("stage {}: {} at most").format(stage, written(peaks[stage], "B", digits=3))
+        if limits[stage] < float("inf"):
+            share = f"{100 * peaks[stage] / limits[stage]:.0f} %"
+            told += say(", {} of {}").format(share, written(limits[stage], "B", digits=3))
+            if limits[stage] <= near:
+                axes.axhline(limits[stage] / scale.factor, color="#D55E00", linestyle="--", linewidth=1)
+        axes.set_title(told, fontsize=8.5, loc="right")
         axes.set_ylabel(say("held ({})").format(scale.unit))
         axes.set_xlim(0, result.time / span.factor)
-        axes.set_ylim(0, 1.05 * peaks[worst] / scale.factor)
+        axes.set_ylim(0, 1.05 * max(peaks[worst], near) / scale.factor)
     all_axes[-1].set_xlabel(say("time ({})").format(span.unit))
     handles, names = all_axes[0].get_legend_handles_labels()
-    made.legend(handles[::-1], names[::-1], loc="outside right upper", fontsize=8)
+    if made.get_figwidth() < NARROW:
+        made.legend(handles, names, loc="outside lower left", ncols=3, fontsize=8)
+    else:
+        made.legend(handles[::-1], names[::-1], loc="outside right upper", fontsize=8)
     if len(chosen) < len(held):
         told = say("The first and the last of {} stages are shown, and the one that holds most.")
         note(all_axes[-1], told.format(len(held)))
+
+
+def _capacity(result: Result, device: str) -> float:
+    """Memory that a device has [B], by the run or else by the catalogue; infinite if that is not known."""
+    use = result.resources.get(f"{device} memory")
+    if use is not None:
+        return use.capacity
+    ceiling = result.ceilings.get(device)
+    try:
+        return float("inf") if ceiling is None else Catalog.load().gpu(ceiling.part).memory_capacity
+    except SimperfError:  # a part of one's own
+        return float("inf")
 
 
 def _held(result: Result) -> dict[int, tuple[Any, Mapping[str, Any]]]:

@@ -147,16 +147,21 @@ def _points(axes: Any, points: Sequence[OperationUse]) -> None:
             axes.scatter(xs, ys, s=sizes, label=say("{}-bound operation").format(say(regime)), **style)
     if points:
         narrow = axes.figure.get_figwidth() < NARROW
-        owner, place = (axes.figure, "outside upper left") if narrow else (axes, "lower right")
+        owner, place = (axes.figure, "outside lower left") if narrow else (axes, "lower right")
         owner.legend(loc=place, title=say("larger: more of the time"), title_fontsize=7.5)
 
 
 def _name(axes: Any, points: Sequence[OperationUse]) -> None:
     """Name the operations of the longest time, with their shares of it."""
     total = sum(row.calls * row.time for row in points)
-    names, places = [], []
-    for row in sorted(points, key=lambda row: -row.calls * row.time):
-        share = row.calls * row.time / total
-        places.append((row.flops / row.nbytes, row.flops / row.time))
-        names.append((f"{row.name} ({share * 100:.0f} %)" if share >= 0.005 else f"{row.name} (< 1 %)", places[-1]))
-    name_points(axes, names[:_NAMED], places, size=7.5)
+    own: dict[str, float] = {}
+    for row in points:
+        own[row.name] = own.get(row.name, 0.0) + row.calls * row.time / total
+    places = {row.name: (row.flops / row.nbytes, row.flops / row.time) for row in points}
+    longest = sorted(own, key=lambda name: -own[name])[:_NAMED]
+    names = [(f"{name} ({share})", places[name]) for name in longest if (share := _percent(own[name]))]
+    name_points(axes, names, [(row.flops / row.nbytes, row.flops / row.time) for row in points], size=7.5)
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:.0f} %" if share >= 0.005 else "< 1 %"

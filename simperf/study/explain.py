@@ -13,7 +13,7 @@ from simperf.analysis.step_parts import HOST, WAIT, GpuInterval, step_parts
 from simperf.engine.simulation import Simulation
 from simperf.engine.tracks import split_track
 from simperf.errors import InputError, Problem
-from simperf.outputs import data_frame, html_table
+from simperf.outputs import data_frame, drawn, html_table, report_module
 from simperf.results import Result
 from simperf.run import run_placed
 from simperf.scenario import Scenario, load_scenario
@@ -130,6 +130,15 @@ class Explained:
             "parts": [{**one._asdict(), "difference": one.difference} for one in self.parts],
             "notes": list(self.notes),
         }
+
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
+        """Draw the parts of the difference, and write the picture to `path` if there is one.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        return drawn(report_module("contributions").draw_differences(self), path)
 
     def to_pandas(self) -> Any:
         """A row a part, as a `pandas.DataFrame`, which the extra ``tables`` brings; in SI units."""

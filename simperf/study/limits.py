@@ -18,7 +18,7 @@ from simperf.analysis.chance import interval
 from simperf.analysis.critical import CriticalPath, critical_path
 from simperf.answer import Answer
 from simperf.errors import InputError, Problem, SimperfError
-from simperf.outputs import data_frame, drawn, html_table, report_module
+from simperf.outputs import PAGE, check_name, data_frame, drawn, html_table, report_module
 from simperf.results import Result
 from simperf.run import run
 from simperf.scenario import Scenario, load_scenario
@@ -28,7 +28,7 @@ from simperf.study.sweep import Progress, run_tasks
 from simperf.study.virtual import Resource, resources
 from simperf.units import format_quantity
 
-__all__ = ["FASTER", "Limits", "SpeedUp", "limits", "speed_tasks"]
+__all__ = ["FASTER", "Limits", "SpeedUp", "limits", "percent", "speed_tasks"]
 
 #: how many times as fast a resource is made unless somebody says otherwise [1]
 FASTER = 1.1
@@ -133,6 +133,18 @@ class Limits:
         matplotlib.figure.Figure
         """
         return drawn(report_module("limits").draw_limits(self), path)
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write a page that needs no network: what each resource would bring, and the run in detail.
+
+        Raises
+        ------
+        InputError
+            The name does not end in ``.html``, or the file cannot be written.
+        """
+        check_name(path, PAGE)
+        pages = report_module("html")
+        pages.save_page(pages.limits_report(self, machine=pages.machine_of(self.result)), path)
 
     def to_pandas(self) -> Any:
         """A row a resource, as a `pandas.DataFrame`, which the extra ``tables`` brings; in SI units."""

@@ -6,6 +6,7 @@ Socio-Environmental Systems Modelling 4, 2022).
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
@@ -16,7 +17,7 @@ import numpy as np
 
 from simperf.answer import TIME
 from simperf.errors import InputError, Problem, SimperfError
-from simperf.outputs import html_table
+from simperf.outputs import data_frame, drawn, html_table, report_module
 from simperf.scenario import Scenario
 from simperf.study.axes import Axis, make_axes
 from simperf.study.points import Row, Task, make_tasks, refuse_unused_in
@@ -74,6 +75,20 @@ class Sensitivity:
             for one in self.influences
         ]
         return ["parameter", names[0], "+-", names[1]], rows
+
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
+        """Draw the influences, and write the picture to `path` if there is one.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        return drawn(report_module("contributions").draw_influences(self), path)
+
+    def to_pandas(self) -> Any:
+        """A row a parameter, as a `pandas.DataFrame`, which the extra ``tables`` brings; in SI units."""
+        keys = ["key", "total", "alone", "margin"]
+        return data_frame([{key: getattr(one, key) for key in keys} for one in self.influences], keys)
 
     def _repr_html_(self) -> str:
         return html_table(*self.rows(), caption=f"{self.metric}: {self.method}, {self.runs} runs")

@@ -10,7 +10,7 @@ from typing import Any
 from simperf.analysis.critical import Segment, critical_path
 from simperf.engine.tracks import split_track
 from simperf.errors import InputError, SimperfError
-from simperf.outputs import data_frame, html_table
+from simperf.outputs import data_frame, drawn, html_table, report_module
 from simperf.results import Result
 from simperf.run import run
 from simperf.scenario import Scenario, load_scenario
@@ -130,6 +130,15 @@ class WhatIf:
             ],
             "interaction": self.interaction,
         }
+
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
+        """Draw what each change contributes, and write the picture to `path` if there is one.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        return drawn(report_module("contributions").draw_what_if(self), path)
 
     def to_pandas(self) -> Any:
         """A row a run, as a `pandas.DataFrame`, which the extra ``tables`` brings; in SI units."""

@@ -1,6 +1,7 @@
 """One-file reports: a page that needs no network, for a screen, a phone and paper."""
 
 from simperf.report.html.comparison import comparison_report
+from simperf.report.html.limits import limits_report
 from simperf.report.html.page import PageSection, page, save_page
 from simperf.report.html.plan import plan_report
 from simperf.report.html.result import machine_of, result_report
@@ -10,6 +11,7 @@ __all__ = [
     "PageSection",
     "collective_report",
     "comparison_report",
+    "limits_report",
     "machine_of",
     "page",
     "plan_report",

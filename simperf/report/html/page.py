@@ -23,6 +23,7 @@ __all__ = [
     "numeric",
     "page",
     "paragraphs",
+    "plain_table",
     "reproduction",
     "save_page",
     "shares",
@@ -136,6 +137,11 @@ def table(
     kept = [i for i in range(len(head)) if i not in optional or any(str(row[i]) for row in rows)]
     kinds = ["n" if i in numbers else "long" if i in long else "" for i in kept]
     return component("table", [head[i] for i in kept], [[row[i] for i in kept] for row in rows], kinds, caption)
+
+
+def plain_table(head: Sequence[str], rows: Sequence[Sequence[Any]], *, caption: str = "") -> Markup:
+    """A table without looks, as a notebook shows it."""
+    return component("grid", head, rows, [""] * len(head), caption)
 
 
 def numeric(rows: Sequence[Sequence[Any]]) -> list[int]:

@@ -25,7 +25,7 @@ from simperf.report.pipelines import stage_devices
 from simperf.report.plots import draw
 from simperf.report.stages import stages_of
 from simperf.report.staleness import ages, draw_staleness
-from simperf.results import Result
+from simperf.results import OperationUse, Result
 from simperf.scenario.tables import TableReader
 from simperf.units import format_quantity
 
@@ -144,17 +144,17 @@ def _topology(result: Result, machine: Machine | None, prefix: str) -> str:
 def _roofline(result: Result, prefix: str) -> str:
     if not result.ceilings or not result.operations:
         return ""
-    rows = sorted(result.operations, key=lambda row: -row.calls * row.time)
+    rows = _alike(result.operations)
     cells = [
         (
-            row.name,
-            row.device,
-            row.calls,
-            format_quantity(row.time, "s"),
-            format_quantity(row.flops / row.time, "FLOP/s") if row.time > 0 else "-",
-            row.regime,
+            own[0].name,
+            own[0].device if len(own) == 1 else f"{len(own)} devices",
+            calls,
+            format_quantity(time / calls, "s") if calls else "-",
+            format_quantity(sum(row.calls * row.flops for row in own) / time, "FLOP/s") if time > 0 else "-",
+            max(own, key=lambda row: row.calls * row.time).regime,
         )
-        for row in rows[:_OPERATIONS]
+        for own, calls, time in rows[:_OPERATIONS]
     ]
     caption = "Operations by time, as the program lists them (those of a training step once)"
     caption += f", the first {_OPERATIONS} of {len(rows)}" if len(rows) > _OPERATIONS else ""
@@ -162,6 +162,15 @@ def _roofline(result: Result, prefix: str) -> str:
     text = "Arithmetic rate over intensity: the ceilings of the device, and where the run's operations lie below them."
     picture = on_page(lambda: draw(result, "roofline"), name=f"{prefix}roofline", text=text)
     return picture + table(head, cells, caption=caption, numbers=(2, 3, 4))
+
+
+def _alike(operations: Sequence[OperationUse]) -> list[tuple[list[OperationUse], int, float]]:
+    """Operations of one name on all devices together, with their calls and time [s]; the longest first."""
+    found: dict[str, list[OperationUse]] = {}
+    for row in operations:
+        found.setdefault(row.name, []).append(row)
+    groups = [(own, sum(row.calls for row in own), sum(row.calls * row.time for row in own)) for own in found.values()]
+    return sorted(groups, key=lambda group: -group[2])
 
 
 def _memory(result: Result, prefix: str) -> str:

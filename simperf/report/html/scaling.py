@@ -24,8 +24,9 @@ def scaling_part(lines: Sequence[ScalingCurve], *, remarks: Sequence[str] = (), 
     name : str
         Unique on the page.
     """
-    if not lines:
-        return paragraphs(remarks) if remarks else ""
+    if not lines:  # the first reason is like the others
+        more = [f"{len(remarks) - 1} other counts do not run either."] if len(remarks) > 1 else []
+        return paragraphs([*remarks[:1], *more]) if remarks else ""
     last = lines[0].points[-1]
     text = (
         f"{lines[0].what.capitalize()} over {lines[0].key} beside the ideal, and the efficiency: "

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from simperf.engine.tracks import split_track
 from simperf.report.counters import series
 from simperf.report.lanes import natural
+from simperf.report.pipelines import is_pass, stage_devices
 from simperf.results import Result
 
 __all__ = ["UNITS", "counter_rows"]
@@ -36,7 +37,9 @@ def counter_rows(result: Result) -> tuple[dict[str, list[dict[str, Any]]], str]:
     str
         Empty if all is shown.
     """
-    names = dict.fromkeys(name for track, name, _, _ in result.samples if track != "network")
+    passes = bool(stage_devices(result))  # which have a picture of their own
+    counted = (name for track, name, _, _ in result.samples if track != "network")
+    names = dict.fromkeys(name for name in counted if not (passes and is_pass(name)))
     rows: dict[str, list[dict[str, Any]]] = {}
     remarks = []
     for name in names:

@@ -14,7 +14,7 @@ from simperf.analysis.intervals import intervals_of
 from simperf.errors import InputError, Problem
 from simperf.files import write_packed
 from simperf.json_format import FORMAT
-from simperf.outputs import DATA, check_name, data_frame, html_table
+from simperf.outputs import DATA, check_name, data_frame, drawn, html_table, report_module
 from simperf.run import MOST_EVENTS
 from simperf.scenario import Scenario, make_scenario
 from simperf.scenario.own_constants import own_constants
@@ -148,6 +148,15 @@ class LayoutPlan:
         check_name(path, DATA)
         text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
         write_packed(path, text.encode("utf-8"))
+
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
+        """Draw the time of a step and the memory of a GPU of each layout; write the picture to `path` if there is one.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        return drawn(report_module("layout_pictures").draw_layouts(self), path)
 
     def _repr_html_(self) -> str:
         header = ["#", "group", "layout", "GPUs", "step [s]", "MFU", "memory [GB]", "why"]
