@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from simperf.report.language import named, say
-from simperf.report.style import Scale, figure, heading, time_scale, written
+from simperf.report.style import NARROW, Scale, figure, heading, time_scale, written
 from simperf.units import format_quantity
 
 if TYPE_CHECKING:
@@ -79,13 +79,14 @@ def _bars(parts: Sequence[_Part], title: str, what: str, unit: str) -> Any:
                 axes.plot(ends, [y, y], color="black", lw=1, marker="|", ms=5)
             right = one.value >= 0
             end = (one.value + one.margin if right else one.value) / scale.factor
-            text = f" {format_quantity(one.value, unit, digits=3) if unit != '1' else f'{one.value:.3g}'} "
+            value = one.value if abs(one.value) > 1e-6 * most else 0.0
+            text = f" {format_quantity(value, unit, digits=3) if unit != '1' else f'{value:.3g}'} "
             axes.text(end, y, text.replace(" us ", " µs "), ha="left" if right else "right", va="center", fontsize=8)
         axes.axvline(0, color="black", lw=0.8)
         axes.set_yticks(range(len(shown)), [named(one.name) for one in shown])
         axes.set_ylim(len(shown) - 0.4, -0.6)
         axes.grid(visible=False, axis="y")
-        axes.margins(x=0.22)
+        axes.margins(x=0.22 if made.get_figwidth() >= NARROW else 0.45)
         axes.set_xlabel(f"{what} ({scale.unit})" if scale.unit not in ("", "1") else what)
 
     return figure(fill, height=1.5 + 0.3 * max(2, len(shown)))

@@ -68,7 +68,7 @@ def name_points(
         else:
             dropped += 1
     if dropped:
-        note(axes, say("{} names have no room and are left out.").format(dropped))
+        note(axes, say("Names that have no room are left out: {}.").format(dropped))
 
 
 def _places() -> Iterator[dict[str, Any]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from simperf.report.labels import name_points
 from simperf.report.language import say
 from simperf.report.lines import legend, line_look
-from simperf.report.style import byte_scale, figure, heading, time_scale, written
+from simperf.report.style import byte_scale, figure, heading, note, time_scale, written
 
 if TYPE_CHECKING:
     from simperf.study.layouts.plan import LayoutPlan
@@ -37,6 +37,10 @@ def draw_layouts(found: LayoutPlan) -> Any:
         axes.set_xlabel(say("time per step [{}]").format(time.unit))
         axes.set_ylabel(say("memory of a GPU [{}]").format(size.unit))
         axes.set_ylim(bottom=0)
+        reach = [place[0] for place in places]
+        axes.set_xlim(max(0.0, min(reach) - 0.3 * max(reach)), 1.4 * max(reach))
+        if any(one.interval is not None for one in ranked):
+            note(axes, say("Grey: intervals of 90 %, which may go beyond the picture."))
         legend(axes)
         named = [(f"{one.number}: {one.choice.name}", place) for one, place in zip(ranked, places, strict=True)]
         name_points(axes, named, places, most=5)

@@ -11,7 +11,7 @@ from simperf.json_format import json_text
 from simperf.report.fitted_table import FittedTable
 from simperf.report.phrases import answer_note, answer_words
 from simperf.report.rows import rows_text
-from simperf.report.style import COLORS, figure, heading, save
+from simperf.report.style import COLORS, figure, folded, heading, save
 from simperf.report.terminal import bar, titled, to_text, unicode_output
 from simperf.study.crossover import Flip
 from simperf.study.limits import Limits
@@ -125,6 +125,7 @@ def draw_limits(found: Limits) -> Any:
         axes.axvline(bound, ls="--", lw=0.9, color="#888888")
         axes.axvline(0, lw=0.8, color="black")
         faster = f"{100 * (found.together.factor - 1):.3g} % more speed"
-        axes.set_xlabel(f"change of the {found.answer.metric} with {faster} [%]; dashed: all at once")
+        told = f"change of the {found.answer.metric} with {faster} [%]; dashed: all at once"
+        axes.set_xlabel(folded(told, made, 13))
 
     return figure(fill, height=2.2 + 0.28 * max(3, len(rows)))

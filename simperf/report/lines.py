@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from simperf.report.language import say
 from simperf.report.style import NARROW, note
 
 __all__ = ["PALETTE", "coinciding", "legend", "line_look", "nest", "panels"]
@@ -87,7 +88,9 @@ def nest(axes: Any, drawn: Mapping[str, Any]) -> None:
         for depth, name in enumerate(reversed(group)):
             wider = _AROUND * depth
             drawn[name].set(linewidth=_WIDTH + wider, markersize=4 + wider, zorder=3 - 0.1 * depth)
-        note(axes, f"Lines that coincide are drawn inside one another: {', '.join(group)}.")
+        told = say("Lines that coincide are drawn inside one another: {}.").format(", ".join(group))
+        if " ".join(told.split()) not in " ".join(axes.figure.get_supxlabel().split()):
+            note(axes, told)
 
 
 def panels(made: Any, ratios: Sequence[float]) -> Any:
@@ -98,13 +101,15 @@ def panels(made: Any, ratios: Sequence[float]) -> Any:
 
 
 def legend(axes: Any, handles: Sequence[Any] = (), **more: Any) -> None:
-    """A legend beside the axes, or below the figure where it is narrow; nothing where no line has a name."""
+    """A legend beside the axes, or above the first ones where the figure is narrow; none where no line has a name."""
     shown = list(handles) or axes.get_legend_handles_labels()[0]
     if not shown:
         return
     made = axes.figure
     if made.get_figwidth() < NARROW:
         longest = max(len(str(one.get_label())) for one in shown)
-        made.legend(handles=shown, loc="outside lower left", ncols=max(1, int(made.get_figwidth() * 9 / (longest + 5))))
+        ncols = max(1, min(len(shown), int(made.get_figwidth() * 13 / (longest + 6))))
+        above = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.2, "columnspacing": 1.0}
+        made.axes[0].legend(handles=shown, ncols=ncols, **above, **more)
     else:
         axes.legend(handles=shown, loc="upper left", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.2, **more)

@@ -243,7 +243,8 @@ def draw_stage_memory(made: Any, result: Result) -> None:
     all_axes[-1].set_xlabel(say("time ({})").format(span.unit))
     handles, names = all_axes[0].get_legend_handles_labels()
     if made.get_figwidth() < NARROW:
-        made.legend(handles, names, loc="outside lower left", ncols=3, fontsize=8)
+        place = {"loc": "lower left", "bbox_to_anchor": (0, 1.12), "borderaxespad": 0.2}
+        all_axes[0].legend(handles, names, ncols=3, fontsize=8, **place)
     else:
         made.legend(handles[::-1], names[::-1], loc="outside right upper", fontsize=8)
     if len(chosen) < len(held):

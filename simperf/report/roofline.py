@@ -12,6 +12,7 @@ from typing import Any
 from simperf.errors import UnknownNameError
 from simperf.report.labels import name_points
 from simperf.report.language import say
+from simperf.report.lines import legend
 from simperf.report.style import NARROW, note
 from simperf.results import Ceiling, OperationUse, Result
 from simperf.units import format_quantity
@@ -146,9 +147,11 @@ def _points(axes: Any, points: Sequence[OperationUse]) -> None:
             style = {"marker": marker, "color": color, "edgecolors": "black", "linewidths": 0.6, "zorder": 3}
             axes.scatter(xs, ys, s=sizes, label=say("{}-bound operation").format(say(regime)), **style)
     if points:
-        narrow = axes.figure.get_figwidth() < NARROW
-        owner, place = (axes.figure, "outside lower left") if narrow else (axes, "lower right")
-        owner.legend(loc=place, title=say("larger: more of the time"), title_fontsize=7.5)
+        if axes.figure.get_figwidth() < NARROW:
+            legend(axes)
+            note(axes, say("larger: more of the time").capitalize() + ".")
+        else:
+            axes.legend(loc="lower right", title=say("larger: more of the time"), title_fontsize=7.5)
 
 
 def _name(axes: Any, points: Sequence[OperationUse]) -> None:

@@ -30,11 +30,13 @@ def draw_scaling(lines: Sequence[ScalingCurve], *, title: str = "") -> Any:
         left, right = panels(made, (1, 1))
         if title:
             heading(made, title)
-        drawn = {}
+        drawn: dict[str, tuple[Any, Any]] = {}
         for number, line in enumerate(lines):
             look, counts = line_look(number), [point.count for point in line.points]
             label = line.label or say("as in the file" if len(lines) > 1 else "simulated")
-            left.plot(counts, [point.time / scale.factor for point in line.points], label=named(label), **look)
+            (time,) = left.plot(
+                counts, [point.time / scale.factor for point in line.points], label=named(label), **look
+            )
             ideal = say("ideal") if number == len(lines) - 1 else None
             style = {"ls": "--", "lw": 0.9, "color": look["color"], "label": ideal}
             left.plot(counts, [point.ideal / scale.factor for point in line.points], **style)
@@ -42,7 +44,8 @@ def draw_scaling(lines: Sequence[ScalingCurve], *, title: str = "") -> Any:
             if any(low != high for low, high in ends):
                 bounds = [[end / scale.factor for end in side] for side in zip(*ends, strict=True)]
                 left.fill_between(counts, *bounds, color=look["color"], alpha=0.2, linewidth=0)
-            (drawn[label],) = right.plot(counts, [100 * point.efficiency for point in line.points], **look)
+            (efficiency,) = right.plot(counts, [100 * point.efficiency for point in line.points], **look)
+            drawn[label] = time, efficiency
         right.axhline(100, ls="--", lw=0.9, color="#777777")
         for axes in (left, right):
             axes.set_xscale("log", base=2)
@@ -51,7 +54,8 @@ def draw_scaling(lines: Sequence[ScalingCurve], *, title: str = "") -> Any:
             axes.set_ylim(0, 1.08 * axes.get_ylim()[1])
         left.set_ylabel(f"{say(lines[0].what)} ({scale.unit})")
         right.set_ylabel(say("efficiency (%)"))
-        nest(right, drawn)
+        for axes, place in ((left, 0), (right, 1)):
+            nest(axes, {label: pair[place] for label, pair in drawn.items()})
         legend(right, left.get_legend_handles_labels()[0])
 
     return figure(fill, height=3.8 if figure_width() >= NARROW else 5.6 + 0.2 * len(lines))

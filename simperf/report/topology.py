@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from simperf.errors import InputError, Problem
 from simperf.hardware import Edge, Machine
 from simperf.report.language import say
-from simperf.report.style import NARROW, figure, figure_width, letters_on, save
+from simperf.report.style import NARROW, figure, figure_width, folded, letters_on, save
 from simperf.report.topology_layout import MachineLayout, Place, cluster_layout, server_layout
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def draw_topology(machine: Machine, *, load: Mapping[str, float] | None = None, 
             _draw_link(axes, sheet, edge, how, load)
         for name in sheet.places:
             _draw_node(axes, name, sheet)
-        made.suptitle(textwrap.fill(title, int(width * 9)) if upright else title, fontsize=12, x=0.01, ha="left")
+        made.suptitle("\n".join(folded(line, made, 9) for line in title.split("\n")), fontsize=12, x=0.01, ha="left")
         _legend(made, layout, load)
 
     rows = 7 + 5 * upright  # of the title and the legend, about

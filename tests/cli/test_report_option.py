@@ -46,3 +46,15 @@ def test_a_run_on_several_devices_is_made_on_fewer_and_says_so(tmp_path):
 def test_another_format_is_refused_before_the_run(tmp_path, capsys):
     assert main(["run", "d2l/sync-160mb", "--report", str(tmp_path / "r.pdf")]) == 2
     assert "FILE.html" in capsys.readouterr().err
+
+
+def test_limits_write_a_page_with_the_limit_as_its_headline(tmp_path, capsys):
+    page = tmp_path / "limits.html"
+    words = ["limits", "d2l/async", "--set", "program.n=20", "--flip", "program.t2=1..100 us"]
+    assert main([*words, "--report", str(page)]) == 0
+    text = page.read_text("utf-8")
+    assert '<h1 class="answer">Limited by program.t2: 10 % more speed changes the time by -' in text
+    for heading in ("If one resource were faster", "Where the limit changes", "Timeline", "How to reproduce it"):
+        assert f">{heading}</h2>" in text
+    assert main(["limits", "d2l/async", "--report", str(tmp_path / "limits.txt")]) == 2
+    assert "FILE.html" in capsys.readouterr().err

@@ -75,6 +75,8 @@ nodes = [1, 2]
 batch_per_gpu = [32, 64]
 """
 WIDTHS = (400, 1400)
+#: pixels of a picture that a browser paints at once
+_TALLEST = 16_000
 
 
 def write_pages(folder: Path, kinds: Sequence[str] = ()) -> dict[str, Path]:
@@ -112,6 +114,9 @@ def pictures(pages: Mapping[str, Path], folder: Path) -> list[Path]:
 
 def whole(browser: Any) -> bytes:
     """A PNG of the page in the browser from its head to its end."""
+    width, height = browser.execute_script("return [innerWidth, document.documentElement.scrollHeight]")
+    size = {"width": width, "height": min(height, _TALLEST), "deviceScaleFactor": 1, "mobile": width < 600}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)  # what is never in view may not be painted
     given = {"format": "png", "captureBeyondViewport": True}
     return base64.b64decode(browser.execute_cdp_cmd("Page.captureScreenshot", given)["data"])
 

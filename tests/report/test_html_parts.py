@@ -234,3 +234,30 @@ def test_a_plan_shows_its_winner_in_detail():
         assert f">{heading}</h2>" in text
     assert "Which machines train resnet18" in text
     assert "90 % intervals from published figures" in text
+
+
+def test_the_answer_of_a_comparison_leads_to_its_winner_which_is_shown_whole():
+    spans = (Span("gpu0/stream0", "a", 0.0, 1.0, "compute"),)
+    results = [Result(f"run {i}", 9.0 - i, spans=spans) for i in range(8)]
+    text = checked(comparison_report(results))
+    assert '<h1 class="answer"><a href="#run-7">Fastest: run 7, 2.000 s</a></h1>' in text
+    assert text.count('href="#run-7"') == 2  # the contents have it, too
+    assert 'id="r7-timeline"' in text
+    assert sum(f'id="r{i}-timeline"' in text for i in range(8)) == 4
+
+
+def test_a_divided_model_has_its_passes_its_stages_and_its_memory():
+    result = run(load_scenario("large/pipeline-of-four").variants[1])
+    text = checked(result_report(result))
+    for heading in ("Pipeline", "Stages", "Memory over time"):
+        assert f">{heading}</h2>" in text
+    assert ">stage 0: kernels</td>" not in text  # the stages have a table of their own
+    assert not any("pass" in row["label"] for row in timeline_data(result)[0]["rows"])
+    assert result_report(result) == text
+
+
+def test_operations_that_are_alike_on_several_devices_are_one_row():
+    result = run(load_scenario("large/pipeline-of-four").variants[1])
+    text = result_report(result)
+    assert text.count("<td>adam</td>") == 1
+    assert "<td>4 devices</td>" in text

@@ -91,4 +91,4 @@ def test_names_of_points_do_not_overlap_each_other_nor_points():
     assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
     spots = made.axes[0].transData.transform(places)
     assert not any(box.contains(*spot) for box in boxes for spot in spots)
-    assert f"{12 - len(boxes)} names have no room" in made.get_supxlabel()
+    assert f"no room are left out: {12 - len(boxes)}." in made.get_supxlabel()

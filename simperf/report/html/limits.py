@@ -71,4 +71,4 @@ def _answer(found: Limits) -> str:
     if first is None:
         return "No single resource limits the run"
     faster = f"{100 * (first.factor - 1):.3g} % more speed"
-    return f"{first.resource.name} limits: {faster} changes the {found.answer.metric} by {percent(first.change)}"
+    return f"Limited by {first.resource.name}: {faster} changes the {found.answer.metric} by {percent(first.change)}"
