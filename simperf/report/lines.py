@@ -12,7 +12,7 @@ from simperf.report.style import NARROW, note
 
 __all__ = ["PALETTE", "coinciding", "legend", "line_look", "nest", "panels"]
 
-#: colours of lines in their order: the first seven are those of Okabe and Ito; any two of the thirteen differ by 15 at
+#: colours of lines in their order: the first seven are those of Okabe and Ito; any two of the thirteen differ by 16 at
 #: least in CIE Lab, for people with normal colour vision and without red, green or blue cones
 PALETTE = (
     "#0072B2",
