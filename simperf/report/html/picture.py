@@ -104,8 +104,9 @@ def _svg(figure: Any, name: str, text: str, kind: str = "") -> str:
             elif key in _PLACES:
                 each.set(key, _DIGITS.sub(r"\1", value))
     width = float(root.attrib.pop("width").removesuffix("pt"))
-    root.attrib.pop("height")
+    kept = {key: value for key, value in root.attrib.items() if key != "height"}
+    root.attrib.clear()
     # as wide as the page, and not much wider than it was drawn
     given = {"role": "img", "aria-label": text, "style": f"max-width: {1.15 * width:.0f}pt"}
-    root.attrib.update(given | ({"class": kind} if kind else {}))
+    root.attrib.update(given | ({"class": kind} if kind else {}) | kept)
     return _FONT.sub("var(--font)", ElementTree.tostring(root, encoding="unicode"))
