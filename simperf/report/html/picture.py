@@ -109,4 +109,7 @@ def _svg(figure: Any, name: str, text: str, kind: str = "") -> str:
     # as wide as the page, and not much wider than it was drawn
     given = {"role": "img", "aria-label": text, "style": f"max-width: {1.15 * width:.0f}pt"}
     root.attrib.update(given | ({"class": kind} if kind else {}) | kept)
-    return _FONT.sub("var(--font)", ElementTree.tostring(root, encoding="unicode"))
+    made = ElementTree.tostring(root, encoding="unicode")
+    for space in (f' xmlns="{_SVG}"', f' xmlns:xlink="{_LINK}"'):  # which a page knows
+        made = made.replace(space, "", 1)
+    return _FONT.sub("var(--font)", made)
