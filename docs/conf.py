@@ -7,6 +7,7 @@ from typing import Any
 
 from docutils import nodes
 from latex2mathml.converter import convert
+from sphinx.addnodes import download_reference
 
 from simperf import __version__
 
@@ -39,11 +40,12 @@ napoleon_preprocess_types = False
 html_theme = "pydata_sphinx_theme"
 html_title = f"simperf {version}"
 html_theme_options = {"show_toc_level": 2, "navigation_with_keys": True, "show_nav_level": 1}
-html_theme_options["secondary_sidebar_items"] = {"**": ["page-toc"], "explanation/mechanisms": []}
+html_theme_options["secondary_sidebar_items"] = {"**": ["page-toc"], "explanation/mechanisms": [], "index": []}
 html_static_path = ["_static"]
 html_css_files = ["simperf.css"]
-html_sidebars: dict[str, list[str]] = {"explanation/mechanisms": []}
+html_sidebars: dict[str, list[str]] = {"explanation/mechanisms": [], "index": []}
 html_show_sourcelink = False
+html_copy_source = False
 html_context = {"default_mode": "auto"}
 html_math_renderer = "mathml"
 
@@ -59,6 +61,14 @@ def _block(translator: Any, node: nodes.math_block) -> None:
     raise nodes.SkipNode
 
 
+def _without_sources(app: Any, doctree: nodes.document) -> None:
+    """Links to source files become text: the site copies no file of the package."""
+    for node in list(doctree.findall(download_reference)):
+        if node["reftarget"].startswith("../") and "_static" not in node["reftarget"]:
+            node.replace_self(node.children)
+
+
 def setup(app: Any) -> None:
-    """Register the renderer of equations."""
+    """Register the renderer of equations, and what becomes of links to source files."""
     app.add_html_math_renderer("mathml", (_inline, None), (_block, None))
+    app.connect("doctree-read", _without_sources)

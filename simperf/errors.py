@@ -92,7 +92,7 @@ class DeadlockError(ProgramError):
 
 
 class FloorError(SimperfError):
-    """A simulated time below its physical floor: a defect of the model, never an answer."""
+    """A simulated time below its lower bound: a defect of the model, never an answer."""
 
     exit_code = 1
 

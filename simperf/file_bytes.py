@@ -89,7 +89,7 @@ def read_text(
         As in `read_bytes`.
     log : bool
         Whether the file is one that a program writes as it runs: what is there of a packed one that breaks off is read,
-        and U+FFFD takes the place of what is no UTF-8 or would move a terminal's cursor.
+        and U+FFFD takes the place of bytes that are not valid UTF-8 or would move a terminal's cursor.
     what : str
         As in `decode`.
 

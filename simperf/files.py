@@ -229,7 +229,7 @@ def is_endless(value: Any) -> bool:
 
 
 def _too_deep(name: str, text: str) -> Problem:
-    """A file of tables in one another without an end, with the line that is at fault as far as can be told."""
+    """A file of tables in one another without an end, with the line that is at fault as far as can be determined."""
     lines = text.split("\n")
     depths = [max(line.count("["), line.count("{"), line.partition("=")[0].count(".")) for line in lines]
     line = depths.index(max(depths)) + 1 if depths else 0

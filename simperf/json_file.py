@@ -29,7 +29,7 @@ _MOST_TOLD = 10
 
 
 class JsonFile(TomlFile):
-    """A parsed JSON file; `line` is looked for where a problem is told."""
+    """A parsed JSON file; `line` is looked for where a problem is reported."""
 
     def line(self, key: tuple[str | int, ...]) -> int:
         """Line of a key path; that of the nearest parent where there is no such key."""

@@ -1,4 +1,4 @@
-"""Public names of a package, each loaded from its module on first use, so that a run imports only what it plays."""
+"""Public names of a package, each loaded from its module on first use, so that a run imports only what it simulates."""
 
 from __future__ import annotations
 

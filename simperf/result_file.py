@@ -180,10 +180,10 @@ def read_result(data: Any, *, file: str | TomlFile = "") -> dict[str, Any]:
 
 
 def _contradictions(found: ResultFile, file: TomlFile) -> Iterator[Problem]:
-    """What no run gives: a time below a floor, an amount below 0, a span that ends before it begins."""
+    """What no run gives: a time below a lower bound, an amount below 0, a span that ends before it begins."""
     name, floor = max(found.floors.items(), key=lambda item: item[1], default=("", 0.0))
     if not found.time >= floor * (1 - _ROUNDING):
-        message = f"no saved result: below the floor of {floor:g} s that {name} sets"
+        message = f"no saved result: below the lower bound of {floor:g} s that {name} sets"
         yield file.problem(("time",), message, value=found.time, expected=f"{floor:g} s or more")
     if found.time > _LATEST:
         yield file.problem(("time",), "no saved result: too long", value=found.time, expected=f"{_LATEST:g} s at most")

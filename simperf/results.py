@@ -1,4 +1,4 @@
-"""The result of a run: metrics, where the time went, floors, timeline, and where it all comes from."""
+"""The result of a run: metrics, where the time went, lower bounds, timeline, and where it all comes from."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ class Result:
         What the program itself has to say about the run.
     intervals : mapping of str to (float, float)
         90 % intervals of ``"time"`` and of metrics, in their units: of what published figures of runs like this are
-        missed by (`simperf.analysis.intervals`), and of draws (`simperf.study.uncertainty`).
+        off (`simperf.analysis.intervals`), and of bootstrap samples (`simperf.study.uncertainty`).
     interval_sources : mapping of str to str
         What the intervals are made of, in words.
     no_interval : str
@@ -157,7 +157,7 @@ class Result:
     Raises
     ------
     FloorError
-        The time is below a floor: the model is wrong, and no answer is given.
+        The time is below a lower bound: the model is wrong, and no answer is given.
     """
 
     name: str
@@ -196,7 +196,7 @@ class Result:
         name, floor = self.floor
         if self.time < floor * (1 - _ROUNDING):
             raise FloorError(
-                f"{self.name}: the simulated {format_quantity(self.time, 's')} is below its physical floor of "
+                f"{self.name}: the simulated {format_quantity(self.time, 's')} is below its lower bound of "
                 f"{format_quantity(floor, 's')} ({name}); this is a defect of the model, please report it"
             )
 
@@ -215,7 +215,7 @@ class Result:
 
     @property
     def floor(self) -> tuple[str, float]:
-        """The highest floor: what sets it, and the time [s]."""
+        """The highest lower bound: what sets it, and the time [s]."""
         if not self.floors:
             return "none", 0.0
         return max(self.floors.items(), key=lambda item: item[1])

@@ -54,7 +54,7 @@ def run(
     watch: Callable[[Simulation], object] | None = None,
     unused: Literal["refuse", "tell"] = "refuse",
 ) -> Result:
-    """Play a scenario's program on its machine.
+    """Simulate a scenario's program on its machine.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def run(
     record : bool
         Keep the timeline. Without it there is no breakdown, and large runs are faster.
     watch : callable, optional
-        Is given the simulation before it begins; its clock may be read while it goes on.
+        Is given the simulation before it begins; its clock may be read while it continues.
     unused : {"refuse", "tell"}
         What becomes of a profile that changes nothing: an error, or only `Result.unused`, for studies of which another
         run may use it (`simperf.scenario.profile_use.refuse_unused`).
@@ -81,11 +81,11 @@ def run(
     ------
     InputError
         No such scenario, variant, key or value; a profile changes nothing; its ``answer`` names no metric
-        of the result; or it would play more than `MOST_EVENTS` events and has no ``run.force``.
+        of the result; or it would simulate more than `MOST_EVENTS` events and has no ``run.force``.
     SimperfError
         The program cannot run on the machine, or runs out of memory.
     FloorError
-        The result is below its physical floor.
+        The result is below its lower bound.
 
     Examples
     --------
@@ -124,7 +124,7 @@ def _play(
     watch: Callable[[Simulation], object] | None,
     unused: Literal["refuse", "tell"],
 ) -> Result:
-    """Play a scenario that is ready."""
+    """Simulate a scenario that is ready."""
     recorder = Recorder() if record else None
     most = None if scenario.force else MOST_EVENTS
     if most is not None and scenario.program.events(scenario.parameters) > most:
@@ -145,7 +145,7 @@ def _play(
 
 
 def session_of(scenario: Scenario, *, recorder: Recorder | None = None, most: int | None = None) -> Session:
-    """The session of a scenario, in which nothing has been played.
+    """The session of a scenario, in which nothing has been simulated.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def session_of(scenario: Scenario, *, recorder: Recorder | None = None, most: in
     recorder : Recorder, optional
         Of a timeline.
     most : int, optional
-        Events that may be played; any number by default.
+        Events that may be simulated; any number by default.
     """
     depth = scenario.frontend.depth
     simulation = Simulation(scenario.machine, seed=scenario.seed, recorder=recorder, depth=depth, most=most)

@@ -1,4 +1,4 @@
-"""A program that stands in the session itself, such as a cell of a notebook, played without a file."""
+"""A program that stands in the session itself, such as a cell of a notebook, simulated without a file."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def simulate(
     name: str = "",
     **parameters: Any,
 ) -> Result:
-    """Play a generator over verbs on a machine, with its timeline.
+    """Simulate a generator over verbs on a machine, with its timeline.
 
     Parameters
     ----------

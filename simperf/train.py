@@ -83,7 +83,7 @@ def train(
     Raises
     ------
     InputError
-        All that has no meaning, or no effect; a layout that cannot be played yet.
+        All that has no meaning, or no effect; a layout that cannot be simulated yet.
     SimperfError
         As `simperf.run`.
 
@@ -119,7 +119,7 @@ def training_scenario(
     batch_per_gpu: int = 0,
     set: Changes = (),
 ) -> Scenario:
-    """Make the scenario that `train` plays; the parameters are the same.
+    """Make the scenario that `train` simulates; the parameters are the same.
 
     Raises
     ------

@@ -33,9 +33,7 @@ def test_saved_and_loaded_without_loss(tmp_path, name):
 
 @pytest.mark.parametrize("time", [0.05 * (1 - 1e-6), 0.0, float("nan"), float("inf"), -1.0])
 def test_a_time_below_its_floor_is_an_error_not_an_answer(time):
-    with pytest.raises(
-        FloorError, match=r"below its physical floor of 50\.00 ms \(critical path\)|no machine can take"
-    ):
+    with pytest.raises(FloorError, match=r"below its lower bound of 50\.00 ms \(critical path\)|no machine can take"):
         Result("two", time, floors={"critical path": 0.05})
 
 

@@ -84,7 +84,7 @@ def _(chosen, page, prediction):
     try:
         mine, why = chosen_layout(**chosen.value), ""
     except simperf.InputError as error:  # it does not divide the GPUs, or does not fit in their memory
-        mine, why = None, f"{page.say('Your layout cannot be played.')} {error}"
+        mine, why = None, f"{page.say('Your layout cannot be simulated.')} {error}"
     return found, mine, why
 
 

@@ -121,7 +121,7 @@ class ScalingBaselines:
 
 
 def scaling_baselines(scenario: Scenario, result: Result) -> ScalingBaselines | None:
-    """The baselines of a scenario: by the speed of one GPU that it was given, and the sizes of the steps played.
+    """The baselines of a scenario: by the speed of one GPU that it was given, and the sizes of the steps simulated.
 
     Parameters
     ----------

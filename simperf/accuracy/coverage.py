@@ -7,10 +7,10 @@ outside lies beyond its end. Beside it stands one width for all figures of a que
 prediction, made of the same errors.
 
 Figures of one family have like errors, so that a binomial test of figures finds more than there is. The share that is
-held therefore has a range: of families (sources, GPUs) that are drawn anew, with replacement, each with all its figures
-(B. Efron, R. Tibshirani, *An Introduction to the Bootstrap*, 1993; clusters: A. C. Davison, D. V. Hinkley, *Bootstrap
-Methods and their Application*, 1997, section 3.8). A family of one question is another than that of the same name of a
-second question, unless both are of one publication: then they are drawn together.
+held therefore has a range: of families (sources, GPUs) that are drawn again, with replacement, each with all its
+figures (B. Efron, R. Tibshirani, *An Introduction to the Bootstrap*, 1993; clusters: A. C. Davison, D. V. Hinkley,
+*Bootstrap Methods and their Application*, 1997, section 3.8). A family of one question is another than that of the same
+name of a second question, unless both are of one publication: then they are drawn together.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class CoverageGrade:
 
     @property
     def share_range(self) -> tuple[float, float]:
-        """95 % range of `share`, where `clusters` are drawn anew [1]."""
+        """95 % range of `share`, where `clusters` are drawn again [1]."""
         return drawn_share(tuple(self.clusters.values()))
 
     @property
@@ -166,7 +166,7 @@ def interval_score(low: float, high: float, value: float) -> float:
 
 
 def drawn_share(clusters: Sequence[tuple[int, int]]) -> tuple[float, float]:
-    """95 % range of the share that is held, where clusters are drawn anew, each with all its figures [1].
+    """95 % range of the share that is held, where clusters are drawn again, each with all its figures [1].
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ NEAR_LINEAR = 0.03
 
 @dataclass(frozen=True, slots=True)
 class FigureBasis:
-    """What a published figure can be told from without a prediction.
+    """What a published figure can be derived from without a prediction.
 
     Parameters
     ----------

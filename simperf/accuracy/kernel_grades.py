@@ -1,6 +1,6 @@
 """Grades of the prediction of attention and experts by shape: other shapes of a GPU, without and with its profile.
 
-Every figure is of the half of a table that nothing was fitted to, as a run plays its rows.
+Every figure is of the half of a table that nothing was fitted to, as a run simulates its rows.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ def predict_roofline(
         about = f"columns {columns}" + (f" of {op!r}" if op else "")
         raise InputError(
             Problem(
-                f"no roofline can be held against {about}",
+                f"no roofline can be compared with {about}",
                 key=str(case.get("id")),
                 expected="a table of products, convolutions or elementwise operations",
             )
@@ -162,7 +162,7 @@ def roofline_errors(cases: Iterable[Mapping[str, Any]], gpu: Callable[[str], Gpu
 
 
 def kernel_table(cases: list[dict[str, Any]]) -> list[ValidationRow]:
-    """Every measured kernel that the catalogue's roofline can be held against."""
+    """Every measured kernel that the catalogue's roofline can be compared with."""
     by_id = {case["id"]: case for case in cases}
     rows = []
     for name, errors in roofline_errors(cases, Catalog.load().gpu).items():

@@ -2,7 +2,7 @@
 
 A folder has files of families, ``{"family", "description", "cases": [...]}``; a case has `hardware`, `model`,
 `parallelism`, `measured` and where known `measured_memory` and `peer_prediction`. Models and GPUs are read by their
-dimensions and names, not by their family. What a source does not print is assumed, and told with the case.
+dimensions and names, not by their family. What a source does not print is assumed, and reported with the case.
 """
 
 from __future__ import annotations

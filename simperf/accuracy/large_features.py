@@ -17,7 +17,7 @@ _BLOCK, _WINDOW = "parallel block", "sliding window"
 
 
 def features_of(how: Mapping[str, Any]) -> frozenset[str]:
-    """Features of a case that are played.
+    """Features of a case that are simulated.
 
     Parameters
     ----------

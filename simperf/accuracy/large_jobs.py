@@ -1,4 +1,4 @@
-"""Published cases of large models as scenarios, which `simperf.run` plays, and their memory."""
+"""Published cases of large models as scenarios, which `simperf.run` simulates, and their memory."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def case_scenario(case: LargeCase, *, profiled: bool = True) -> Scenario:
     Raises
     ------
     InputError
-        What cannot be played.
+        What cannot be simulated.
     """
     return make_scenario(case_tables(case, profiled=profiled))
 
@@ -141,7 +141,7 @@ def _machine(case: LargeCase) -> dict[str, Any]:
 
 
 def case_time(case: LargeCase, *, profiled: bool = True, force: bool = False) -> float:
-    """Time of an iteration as `simperf.run` plays it [s]; of cases that differ in what was measured alone once.
+    """Time of an iteration as `simperf.run` simulates it [s]; of cases that differ in what was measured alone once.
 
     Parameters
     ----------
@@ -149,12 +149,12 @@ def case_time(case: LargeCase, *, profiled: bool = True, force: bool = False) ->
     profiled : bool
         As for `case_scenario`.
     force : bool
-        Whether to play more events than a run may.
+        Whether to simulate more events than a run may.
 
     Raises
     ------
     SimperfError
-        What cannot be played.
+        What cannot be simulated.
     """
     tables = case_tables(case, profiled=profiled) | ({"run": {"force": True}} if force else {})
     return _time_of(json.dumps({**tables, "scenario": {"title": "a case", "answer": {"metric": "time per step"}}}))

@@ -65,7 +65,7 @@ def measured_ratios(case: LargeCase) -> dict[int, float]:
 
 
 def drawn_ratios(case: LargeCase, noise: NoiseDistribution, *, draws: int = 0) -> dict[int, float]:
-    """Percentiles of a step with noise over their median, as `simperf.run` plays it [1].
+    """Percentiles of a step with noise over their median, as `simperf.run` simulates it [1].
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def drawn_ratios(case: LargeCase, noise: NoiseDistribution, *, draws: int = 0) -
     Raises
     ------
     SimperfError
-        What cannot be played.
+        What cannot be simulated.
     """
     tables = case_tables(case)
     program = {**tables["program"], **noise.program, "steps": 1} | ({"noise_draws": draws} if draws else {})

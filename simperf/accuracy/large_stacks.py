@@ -41,7 +41,7 @@ def stack_of(case: _Case) -> str:
     Raises
     ------
     InputError
-        Its framework is not played.
+        Its framework is not simulated.
     """
     entry = _entry(case.family, case.name, case.layout)
     if "use" in entry:
@@ -50,7 +50,7 @@ def stack_of(case: _Case) -> str:
 
 
 def profile_of(case: _Case) -> str:
-    """Profile of isolated kernels of a case's machine; empty where nobody measured any."""
+    """Profile of isolated kernels of a case's machine; empty where none was measured."""
     return str(_entry(case.family, case.name, case.layout).get("profile", ""))
 
 

@@ -1,8 +1,8 @@
-"""The stored table of published cases of large models: errors of predictions that take hours to play all.
+"""The stored table of published cases of large models: errors of predictions that take hours to simulate all.
 
 A row stands for one measured number of a case. It is valid for the case as it was read (`LargeCase.digest`), and says
-with which version and on which day it was played. ``python -m tests.truth.large_store`` writes it; a test plays some of
-its rows again.
+with which version and on which day it was simulated. ``python -m tests.truth.large_store`` writes it; a test simulates
+some of its rows again.
 """
 
 from __future__ import annotations
@@ -122,8 +122,8 @@ def large_rows(
     Parameters
     ----------
     folder : path, optional
-        Of files of cases; without it every stored row is told. A case of the folder that the table has is not played
-        again; others are.
+        Of files of cases; without it every stored row is reported. A case of the folder that the table has is not
+        simulated again; others are.
     stored : sequence of StoredGrade, optional
         In place of the table of the package.
 

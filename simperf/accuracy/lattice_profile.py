@@ -80,7 +80,7 @@ class MeasuredCalls:
     source: str
 
     def times(self, model: Roofline | FittedRoofline) -> Array:
-        """Times of the calls as a run plays them [s]."""
+        """Times of the calls as a run simulates them [s]."""
         return np.array([sum(model.cost(op).time for op in call) for call in self.ops])
 
 

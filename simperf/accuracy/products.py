@@ -62,7 +62,7 @@ class ProductGrade:
 
 
 def kernel_times(table: ProductTable, model: OpModel) -> Array:
-    """Times of a table's rows as operations that `model` costs, as a run plays them one after the other [s]."""
+    """Times of a table's rows as operations that `model` costs, as a run simulates them one after the other [s]."""
     calls = (layer_kernels(table.layer, *shape, part=table.part) for shape in table.shapes)
     return np.array([sum(model.cost(op).time for op in ops) for ops in calls])
 

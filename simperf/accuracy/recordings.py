@@ -22,7 +22,7 @@ __all__ = ["boxed_clusters", "recorded"]
 
 
 def recorded() -> Iterator[tuple[str, Validation]]:
-    """Shipped profiles (``NAME.toml``) held against what was recorded (``NAME*.json.gz``).
+    """Shipped profiles (``NAME.toml``) compared with what was recorded (``NAME*.json.gz``).
 
     The sessions that a profile was fitted to are taken together, every other one alone.
     """

@@ -47,9 +47,7 @@ def ring_table(folder: Path) -> list[ValidationRow]:
     rows = []
     for title, source, _, n, table in large_tables(folder):
         made = fit_ring(n, table)
-        fitted = (
-            f"two constants to these points: {made.latency * 1e6:.2f} us a step, {made.bandwidth / 1e9:.1f} GB/s a link"
-        )
+        fitted = f"two constants: {made.latency * 1e6:.2f} us a step, {made.bandwidth / 1e9:.1f} GB/s per link"
         rows += [
             ValidationRow(
                 f"All-reduce: {title}",

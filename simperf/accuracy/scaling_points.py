@@ -1,8 +1,8 @@
 """Published scaling: the share of linear throughput that several GPUs reach, measured, predicted and by baselines.
 
 A point is one figure of several GPUs whose speed alone was given. Its efficiency is the throughput over that of linear
-scaling, whatever the figure is of (a rate, a time of a step or of an epoch, an efficiency). Points are told from each
-other by what a user knows beforehand: who measured, which model, which server, how its GPUs are joined.
+scaling, whatever the figure is of (a rate, a time of a step or of an epoch, an efficiency). Points are distinguished
+from each other by what a user knows beforehand: who measured, which model, which server, how its GPUs are joined.
 """
 
 from __future__ import annotations

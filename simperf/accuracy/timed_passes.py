@@ -1,8 +1,8 @@
 """Published passes of models on one GPU beside what data sheets say: forward alone, or forward and backward.
 
 A table has rows run, end to end, forward, backward [ms]; a run is named model-(inf or train)-sequence-batch. Each pass
-was timed from an idle device, and is played so: program ``training-step``, of one part. What a row needs to be played
-is data (``data/timed_models.toml``).
+was timed from an idle device, and is simulated so: program ``training-step``, of one part. What a row needs to be
+simulated is data (``data/timed_models.toml``).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class TimedRun(NamedTuple):
 
     @property
     def why_not(self) -> str:
-        """Why it cannot be played; empty if it can."""
+        """Why it cannot be simulated; empty if it can."""
         model = _models().get(self.model)
         if self.gpu not in GPUS:
             return f"the catalogue has no {self.gpu}"
@@ -99,7 +99,7 @@ def pass_scenario(one: TimedRun, part: str) -> Scenario:
 
 
 def passes_table(cases: Sequence[Mapping[str, Any]]) -> list[ValidationRow]:
-    """Every row that can be played, of every such table."""
+    """Every row that can be simulated, of every such table."""
     return [
         ValidationRow(
             f"{PASSES_TITLE}{case['id']}",
@@ -123,7 +123,7 @@ def passes_table(cases: Sequence[Mapping[str, Any]]) -> list[ValidationRow]:
 
 
 def passes_left_out(cases: Sequence[Mapping[str, Any]]) -> Counter[str]:
-    """How many rows are not played, by the reason."""
+    """How many rows are not simulated, by the reason."""
     return Counter(one.why_not for case in cases for one in timed_runs(case) if one.why_not)
 
 

@@ -54,7 +54,7 @@ class ValidationRow:
     question : str
         Which question it answers (`simperf.accuracy.questions`).
     nbytes : float
-        Payload of a collective [B]; NaN where the figure is of none, and where nothing could be played.
+        Payload of a collective [B]; NaN where the figure is of none, and where nothing could be simulated.
     """
 
     title: str

@@ -1,7 +1,7 @@
 """algbw and busbw of a collective, as nccl-tests defines them.
 
 algbw = S / t. busbw corrects it by what each rank must move at least, so that it can be
-held against the bandwidth of a link whatever the number of ranks
+compared with the bandwidth of a link whatever the number of ranks
 (github.com/NVIDIA/nccl-tests, doc/PERFORMANCE.md). S is the size of the full vector:
 for all-gather and reduce-scatter that of all ranks' parts together.
 """

@@ -1,6 +1,6 @@
 """Where the time went: every instant of the run is given to one category, and to one only.
 
-At an instant several things may go on. It counts for the first of `PRIORITY` that is
+At an instant several things may be active. It counts for the first of `PRIORITY` that is
 active: what keeps a device computing hides all that happens beside it, so what is left
 for the others is what they cost, not what they took. A frontend that launches is
 ``overhead`` only while no device works, which is when its speed matters. A wait is the

@@ -36,9 +36,9 @@ def interval(values: Sequence[float], *, coverage: float = COVERAGE) -> tuple[fl
 
 
 def drawn_interval(result: Result, metric: str) -> tuple[float, float] | None:
-    """The interval of a result's draws, by which it is told from others; None if there are none.
+    """The interval of a result's draws, by which it is distinguished from others; None if there are none.
 
-    What published figures are missed by is missed by both of two runs that are compared, more or less, and blurs
+    Two runs that are compared share a part of the errors of published figures, more or less, and blurs
     their order less than it does their times: intervals that are made of it are left out.
     """
     if metric in result.draws:
@@ -55,7 +55,7 @@ class Duel:
     probability : float
         That the first is better [1]; ties count half.
     pairs : int
-        Draws that were held against each other; 0 if there are none and the numbers themselves decide.
+        Draws that were compared with each other; 0 if there are none and the numbers themselves decide.
     """
 
     probability: float
@@ -65,7 +65,7 @@ class Duel:
 def beats(first: Result, second: Result, *, metric: str = "time", better: Better | None = None) -> Duel:
     """How likely `first` is better than `second` in a metric; its unit says which end is better if `better` does not.
 
-    With the same number of draws, draw i of one is held against draw i of the other; otherwise all against all.
+    With the same number of samples, draw i of one is compared with draw i of the other; otherwise all against all.
 
     Raises
     ------

@@ -7,7 +7,7 @@ Each step of the walk begins where the next one ends, so that the parts add up t
 
 Where several things end at the same instant each of them may be the cause; the walk then prefers the same track, the
 arrow, the node that the arrow leads from (without one, the same node), a device, in that order, and knows no better.
-Communication begins when the last rank has come, and an arrow leads from that rank: the path goes on there.
+Communication begins when the last rank has come, and an arrow leads from that rank: the path continues there.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""90 % intervals of a run's numbers, where published figures say what runs like it are missed by."""
+"""90 % intervals of a run's numbers, where published figures give the errors of runs like it."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def _difficulty(asked: RunQuestion, given: Mapping[str, Any], numbers: Mapping[s
 
 
 def with_draws(found: Mapping[str, Ends], drawn: Mapping[str, Ends]) -> dict[str, Ends]:
-    """Intervals of draws, widened to those of published figures, which have in them what draws leave out.
+    """Intervals of samples, widened to those of published figures, which have in them what draws leave out.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """90 % intervals of predictions, from the errors of published figures that were left out.
 
 A published figure was measured once, on constants of one machine, by a program that the model knows in part. Its error
-has everything that a prediction can be missed by: constants, spread from run to run, and what the model leaves out. So
-the errors of figures that a prediction has not seen are what a new prediction of the same kind may be missed by.
+has every source of a prediction's error: constants, spread from run to run, and what the model leaves out. So
+the errors of figures that a prediction has not seen are the errors to expect of a new prediction of the same kind.
 
 The interval is a conformal one (V. Vovk, A. Gammerman, G. Shafer, *Algorithmic Learning in a Random World*, 2005): the
 outer quantiles of the signed errors, in logarithms of measured over predicted time. Two things are added.
@@ -108,7 +108,7 @@ class LeftOutError:
 
 @dataclass(frozen=True, slots=True)
 class SpreadOfErrors:
-    """Outer quantiles of what figures are missed by.
+    """Outer quantiles of the errors of figures.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Resources: how much of each was used, which one limits, and how far the floor is."""
+"""Resources: how much of each was used, which one limits, and how far the lower bound is."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Limit(NamedTuple):
 
 
 class Headroom(NamedTuple):
-    """The highest floor: what sets it, its time [s], and the run's time over it [1]."""
+    """The highest lower bound: what sets it, its time [s], and the run's time over it [1]."""
 
     name: str
     floor: float
@@ -91,6 +91,6 @@ def busiest(result: Result) -> Limit | None:
 
 
 def headroom(result: Result) -> Headroom | None:
-    """How far the run is above its physical floor; None if no floor is known."""
+    """How far the run is above its lower bound; None if no lower bound is known."""
     name, floor = result.floor
     return Headroom(name, floor, result.time / floor) if floor > 0 else None

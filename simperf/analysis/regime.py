@@ -5,7 +5,7 @@ the breakdown's: a frontend that launches all the time is the limit although a d
 works beside it for half of that time.
 
 The regimes are those of H. He, "Making Deep Learning Go Brrrr From First Principles"
-(2022), with the movement of data between devices told apart.
+(2022), with the movement of data between devices distinguished.
 
 Where ranks are stages of a pipeline, shares of devices are means over all ranks, and a run in which they wait for each
 other for the largest share is ``bubble-bound``.

@@ -1,8 +1,8 @@
 """How work scales: its time against a count of devices, beside what that many would ideally take.
 
 What is ideal follows from what is measured. A *rate of work* (samples a second) ideally grows as the
-count does. A *bandwidth a rank* (busbw) ideally stays as it is. Where a floor is known, it is the ideal. Efficiency
-is the ideal time over the time, so that the smallest count has 100 % unless a floor says otherwise.
+count does. A *bandwidth a rank* (busbw) ideally stays as it is. Where a lower bound is known, it is the ideal.
+Efficiency is the ideal time over the time, so that the smallest count has 100 % unless a lower bound says otherwise.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Runs whose ranks are stages of a pipeline: what each of them does is told by itself.
+"""Runs whose ranks are stages of a pipeline: what each of them does is reported by itself.
 
 Stages work at different times, so that some device computes at almost every instant whatever the bubble is. Where a
-run has several stages, its time is therefore divided for each rank, and the mean over all ranks is told. The bubble is
-the time for which a stream that runs kernels waits for other ranks, while its device runs none and moves nothing.
+run has several stages, its time is therefore divided for each rank, and the mean over all ranks is reported. The bubble
+is the time for which a stream that runs kernels waits for other ranks, while its device runs none and moves nothing.
 """
 
 from __future__ import annotations

@@ -24,12 +24,12 @@ Bools = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """A stretch of time cut where a span starts or ends.
+    """A segment of time, cut where a span starts or ends.
 
     Parameters
     ----------
     lengths : ndarray, shape (slices,)
-        Length of each slice [s]; they add up to the whole stretch.
+        Length of each slice [s]; they add up to the whole segment.
     active : mapping of str to ndarray of bool, shape (slices,)
         For each category, in which slices at least one of its spans runs.
     """

@@ -1,4 +1,4 @@
-"""How a result stands against the best one: by how much it loses, where, and whether that can be told."""
+"""How a result stands against the best one: by how much it loses, where, and whether that can be determined."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def measure(
     only : sequence of str
         Some families of series, of those of `families_of` the set.
     fresh : bool
-        Begin anew, whatever is in the file.
+        Begin again, whatever is in the file.
     set : str
         ``"machine"``, all that the model has a constant for, or ``"training"``, kernels of training steps of
         transformers, the most useful first, each saved as it is measured.
@@ -68,7 +68,7 @@ def measure(
     tell : callable, optional
         Is given what there is to say: what is continued, what was disturbed, warnings.
     progress : callable, optional
-        Is given the number of points, and gives a context that is told how far it is.
+        Is given the number of points, and gives a context that receives the progress.
 
     Returns
     -------
@@ -119,7 +119,7 @@ def measure(
     )
     try:
         if session.resumed:
-            say(f"{output} holds {session.resumed} points: they are kept, if calm (--fresh begins anew)")
+            say(f"{output} holds {session.resumed} points: they are kept, if calm (--fresh begins again)")
         if bench.cuda:
             say(NOT_ON_HARDWARE)
         if busy():

@@ -1,4 +1,4 @@
-"""Writing what was fitted as a profile: a TOML part of the catalogue's schema, with provenance and joint draws."""
+"""Writing what was fitted as a profile: a TOML part of the catalogue's schema, with provenance and joint samples."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def models_text(
     """
     title = f"Fitted to {data.title or 'measurements without a title'}"
     lines = [
-        "# A profile: constants fitted to measurements, with 90 % intervals and joint draws (as factors of the value;",
+        "# A profile: constants fitted to measurements, with 90 % intervals and joint samples (factors of the value;",
         f"# entry i belongs together in all constants of a model). Written by `{command}`.",
         'kind = "profile"',
         "format = 1",

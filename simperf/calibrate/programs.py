@@ -1,4 +1,4 @@
-"""The programs that are measured whole, over the simulator's verbs: held out, and played with a profile's constants.
+"""The programs that are measured whole, over the simulator's verbs: held out, and simulated with a profile's constants.
 
 Each is the counterpart of one in `simperf.calibrate.measure.programs`, under the same name and with the same
 parameters: its launches, waits and copies are the verbs that stand for what the torch program does. What the host had

@@ -1,4 +1,4 @@
-"""Whole training steps and programs: what no constant was fitted to, played by `simperf.run` with a profile."""
+"""Whole training steps and programs: what no constant was fitted to, simulated by `simperf.run` with a profile."""
 
 from __future__ import annotations
 

@@ -182,7 +182,7 @@ def validate(
     ----------
     profile : ProfilePart
     dataset : Dataset
-        The one that was fitted (its held-out points are told apart), or another.
+        The one that was fitted (its held-out points are distinguished), or another.
     part : GpuRates, optional
         The GPU that was measured.
     steps : callable, optional

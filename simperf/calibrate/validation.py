@@ -14,7 +14,7 @@ __all__ = ["validate"]
 
 
 def validate(profile: ProfilePart | str | os.PathLike[str], data: Files) -> Validation:
-    """Predict every measured point, and say by how much each is off; points held out of the fit are told apart.
+    """Predict every measured point, and say by how much each is off; points held out of the fit are distinguished.
 
     Parameters
     ----------

@@ -117,7 +117,7 @@ def interruptible(ending: Ending | None = None) -> Iterator[Ending]:
     Parameters
     ----------
     ending : Ending, optional
-        Is told which signal came. By default that of the context around this one, so that both know it.
+        Called with which signal came. By default that of the context around this one, so that both know it.
     """
     main = threading.current_thread() is threading.main_thread()
     names = ("SIGINT", "SIGTERM", "SIGHUP") if main else ()

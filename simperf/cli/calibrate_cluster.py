@@ -39,7 +39,7 @@ def cluster(
     ] = "real-time",
     quick: Annotated[bool, typer.Option("--quick", help="Fewer points: about a minute.")] = False,
     only: Annotated[str, typer.Option("--only", metavar="FAMILY,...", help="Some families of points only.")] = "",
-    fresh: Annotated[bool, typer.Option("--fresh", help="Begin anew, whatever is in the file.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Begin again, whatever is in the file.")] = False,
     replay: Annotated[
         Path | None, typer.Option("--replay", metavar="FILE", help="Measure nothing: hold a recorded file against it.")
     ] = None,
@@ -49,7 +49,7 @@ def cluster(
     ] = "",
     points: Annotated[bool, typer.Option("--points", help="Show every point, not only the summary.")] = False,
     samples: Annotated[
-        int, typer.Option("--samples", min=0, metavar="N", help="Intervals from N fits to readings drawn anew; slow.")
+        int, typer.Option("--samples", min=0, metavar="N", help="Intervals from N fits to readings drawn again; slow.")
     ] = 0,
     beside: Annotated[
         list[Path] | None,
@@ -93,7 +93,7 @@ def cluster(
     before = Dataset.load(output) if output is not None and output.exists() and not fresh else None
     if before is not None and output is not None:
         goes_on(before, output, priority)
-        note(f"{output} holds {len(before)} points: they are kept, if calm (--fresh begins anew)")
+        note(f"{output} holds {len(before)} points: they are kept, if calm (--fresh begins again)")
     named = {
         "--rate": rate,
         "--rates": rates,
@@ -103,7 +103,7 @@ def cluster(
         "--priority": _told(priority),
     }
     command = _command(hosts, named, rate_of or [], quick=quick)
-    again = "the same command" + (" without --fresh" if fresh else "") + f" goes on with {output}" if output else ""
+    again = "the same command" + (" without --fresh" if fresh else "") + f" continues with {output}" if output else ""
     with interruptible() as ending:
         try:
             data = _measure(

@@ -33,7 +33,7 @@ def measure(
         int, typer.Option("--threads", min=0, help="Of one operation on the CPU; 0: as torch chooses.")
     ] = 0,
     only: Annotated[str, typer.Option("--only", metavar="FAMILY,...", help="Some families of series only.")] = "",
-    fresh: Annotated[bool, typer.Option("--fresh", help="Begin anew, whatever is in the file.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Begin again, whatever is in the file.")] = False,
     families: Annotated[bool, typer.Option("--list", help="Name the families of series, and end.")] = False,
 ) -> None:
     """Time operations, copies, collectives and whole training steps of this machine with torch; continues a file."""

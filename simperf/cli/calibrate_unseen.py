@@ -1,4 +1,4 @@
-"""`simperf calibrate unseen`: how far predictions of GPUs lie that nobody measured."""
+"""`simperf calibrate unseen`: how far predictions of unmeasured GPUs are off."""
 
 from __future__ import annotations
 

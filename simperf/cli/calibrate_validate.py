@@ -29,7 +29,7 @@ def validate(
         typer.Option(metavar="PERCENT", min=0.0, help="Exit with 1 if held-out points are off by more on average."),
     ] = None,
 ) -> None:
-    """Predict every point, and say by how much each is off; held-out points are told apart."""
+    """Predict every point, and say by how much each is off; held-out points are distinguished."""
     from simperf.calibrate.validation import validate as run_validate
     from simperf.cli.outputs import verify_outputs
     from simperf.cli.terminal import note

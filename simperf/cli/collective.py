@@ -187,7 +187,7 @@ def collective(
         bool, typer.Option("--exact", help="An event a send, whatever the symmetry and however many.")
     ] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Play what would be refused as too many sends, and what a table leaves out.")
+        bool, typer.Option("--force", help="Also simulate what is refused as too many sends or left out of a table.")
     ] = False,
     best: Annotated[bool, typer.Option("--best", help="The fastest idealised algorithm of each size.")] = False,
     map_file: Annotated[

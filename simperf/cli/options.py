@@ -36,7 +36,7 @@ Set = Annotated[
         "--set", metavar="KEY=VALUE", help='Change a value of the file, as in program.nbytes="320 MB"; may be repeated.'
     ),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Play what would be refused as too many events, points or draws.")]
+Force = Annotated[bool, typer.Option("--force", help="Run even if there are too many events, points or samples.")]
 Seed = Annotated[
     int | None,
     typer.Option(

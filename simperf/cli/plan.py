@@ -65,7 +65,7 @@ def plan(
     form: Format = "table",
     plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw time and cost.")] = None,
     report: Report = None,
-    cache: Annotated[bool, typer.Option("--cache/--no-cache", help="Take runs that were made before.")] = True,
+    cache: Annotated[bool, typer.Option("--cache/--no-cache", help="Reuse cached results.")] = True,
 ) -> int:
     """Rank the machines that train a model by a deadline and within a budget, or its layouts, and why others lose."""
     if (layouts or file is None) or _asks_for_layouts(file):
@@ -155,7 +155,7 @@ def _layouts(
 
 
 def _of_option(problem: Any) -> Any:
-    """A problem of a key, told by the option that gave it."""
+    """A problem of a key, reported by the option that gave it."""
     from dataclasses import replace
 
     table, _, key = problem.key.partition(".")

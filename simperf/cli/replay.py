@@ -42,7 +42,7 @@ def replay(
         Path | None, typer.Option("--save", metavar="FILE", help="Keep the whole result: .json or .json.gz.")
     ] = None,
 ) -> None:
-    """Play a recorded training step again: what it would take on another GPU, network or host."""
+    """Simulate a recorded training step again: what it would take on another GPU, network or host."""
     from dataclasses import replace
 
     from simperf.cli.outputs import verify_outputs, write_outputs
@@ -70,7 +70,7 @@ def replay(
 
 
 def replay_scenario(files: Sequence[Path], on: str, options: dict[str, Any]) -> dict[str, Any]:
-    """The scenario that plays traces.
+    """The scenario that simulates traces.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""`simperf run`: play one scenario and say where the time went."""
+"""`simperf run`: simulate one scenario and say where the time went."""
 
 from __future__ import annotations
 

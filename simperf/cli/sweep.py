@@ -55,7 +55,7 @@ def sweep(
     cache: Annotated[bool, typer.Option("--cache/--no-cache", help="Take points that were run before.")] = True,
     seed: Seed = None,
 ) -> int:
-    """Run a scenario at many points; what is done is kept, and the same command goes on after an interruption."""
+    """Run a scenario at many points; what is done is kept, and the same command continues after an interruption."""
     from simperf.cli.outputs import verify_outputs
     from simperf.cli.terminal import StudyProgress, note, note_code, typed
     from simperf.errors import InputError, Problem
@@ -89,7 +89,7 @@ def sweep(
         )
     except KeyboardInterrupt:
         shown.end()
-        kept = f"; {journal_of(output_file)} keeps them, and the same command goes on" if output_file else ""
+        kept = f"; {journal_of(output_file)} keeps them, and the same command continues" if output_file else ""
         note(f"interrupted after {shown.done} points{kept}")
         return 130
     shown.end()
@@ -112,7 +112,7 @@ def sweep(
 
 
 def _best(scenario: Scenario, table: Table) -> tuple[Result | None, Machine | None]:
-    """The best point played once more, with its timeline, for a report."""
+    """The best point simulated once more, with its timeline, for a report."""
     from simperf.cli.terminal import play
     from simperf.study.points import make_tasks, point_scenario
 

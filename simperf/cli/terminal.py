@@ -32,7 +32,7 @@ def note(text: str) -> None:
 
 
 def note_code(file: str, changes: Sequence[str] = ()) -> None:
-    """Say which Python file a scenario runs, before it is run; a file that cannot be read is told when it is loaded."""
+    """Say which Python file a scenario runs, before it is run; an unreadable one is reported at its loading."""
     from simperf.errors import SimperfError
     from simperf.files import read_toml
     from simperf.scenario import find_scenario

@@ -32,7 +32,7 @@ def topo(
         Literal["table", "json", "csv"], typer.Option("--format", help="How to write the matrix.")
     ] = "table",
 ) -> None:
-    """Show how each two devices of a machine are connected, as `nvidia-smi topo -m` does."""
+    """Show how each pair of devices of a machine is connected, as `nvidia-smi topo -m` does."""
     from simperf.cli.outputs import verify_outputs
     from simperf.hardware import check_machine
     from simperf.hardware.lookup import find_machine

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "trace"]
 
-app = CommandApp("List and show the traced models that come with simperf, or trace them anew.")
+app = CommandApp("List and show the traced models that come with simperf, or trace them again.")
 
 Batch = Annotated[int, typer.Option("--batch", min=1, max=10**9, help="Samples a step on one device.")]
 _PRECISIONS = "fp32, tf32, fp16, bf16, bf16-master, bf16-pure, ..."
@@ -107,7 +107,7 @@ def make(
     names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Default: all.")] = None,
     folder: Annotated[Path, typer.Option("--to", metavar="FOLDER", help="Where to write.")] = Path(),
 ) -> None:
-    """Trace the models of the zoo anew (this needs torch) and write their files."""
+    """Trace the models of the zoo again (this needs torch) and write their files."""
     from simperf.cli.terminal import note
     from simperf.errors import InputError, Problem
     from simperf.workload import zoo_source

@@ -1,4 +1,4 @@
-"""Collectives: pure plans (`plans`, one algorithm a file), executors that play them, NCCL's choice among them."""
+"""Collectives: pure plans (`plans`, one algorithm a file), executors that simulate them, NCCL's choice among them."""
 
 from simperf.collectives.algorithms import ALGORITHMS, algorithms, collective, make_plan, options_of
 from simperf.collectives.execute import Execution, collective_event, execute

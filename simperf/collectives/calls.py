@@ -80,7 +80,7 @@ class Call:
     measured : MeasuredCollectives
         Times that NCCL's collectives take where they were measured.
     host : callable, optional
-        Plays the hosts where they take part in the timing of NCCL's calls; it gives the time of the call [s].
+        Simulates the hosts where they take part in the timing of NCCL's calls; it gives the time of the call [s].
     """
 
     machine: Machine
@@ -106,7 +106,7 @@ class Call:
         return self.measured.among(self.collective, self.machine, self.ranks)
 
     def play(self, **options: Any) -> Played:
-        """Play it alone, with the options of its algorithm.
+        """Simulate it alone, with the options of its algorithm.
 
         Raises
         ------
@@ -117,7 +117,7 @@ class Call:
         return self._library(options) if self.algorithm in NCCL else self._idealised(options)
 
     def _idealised(self, options: dict[str, Any]) -> Played:
-        """Play a plan, with nothing but wires and the transport."""
+        """Simulate a plan, with nothing but wires and the transport."""
         machine, entry, transport = self.machine, self.entry_times, self.transport
         if self.protocol:
             if has_network_stacks(self.machine):
@@ -153,7 +153,7 @@ class Call:
         return Played(run, transport, (sites or machine.cpus) if plan.nservers else ())
 
     def _library(self, options: dict[str, Any]) -> Played:
-        """Play what NCCL would choose."""
+        """Simulate what NCCL would choose."""
         other = "an idealised algorithm, such as ring"
         problems = []
         if self.collective not in COLLECTIVES:

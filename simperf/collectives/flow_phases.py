@@ -4,11 +4,11 @@ A phase is one round of a plan, rounds that repeat, or a pipeline. In it, links 
 many sends at a time, are one flow. It begins after the latency of these sends, its weight is their number, and it is
 capped at the rate that they have alone. So beside one other flow on a link that k sends share, the collective gets
 k / (k + 1) of it, as single sends would. Without other traffic a phase takes exactly its part of the time that the
-whole plan takes alone. The next one begins when all flows of the one before it have ended. Long phases go on in parts,
-one after the other, so that latencies and bytes take turns as they do in rounds.
+whole plan takes alone. The next one begins when all flows of the one before it have ended. Long phases continue in
+parts, one after the other, so that latencies and bytes take turns as they do in rounds.
 
 What is approximate: all sends of a round wait for the slowest one, so that no rank runs ahead and shares links with
-those behind; a pipeline is filled and drained all the time. A test bounds the error, against every send played.
+those behind; a pipeline is filled and drained all the time. A test bounds the error, against every send simulated.
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ class Choice:
 
     @cached_property
     def run(self) -> Execution:
-        """What comes out if it is played alone."""
+        """What comes out if it is simulated alone."""
         return self.play()
 
     def play(
@@ -122,7 +122,7 @@ class Choice:
         background: Sequence[tuple[str, str, float]] = (),
         effort: Effort = ASKED,
     ) -> Execution:
-        """Play it on a network of its own.
+        """Simulate it on a network of its own.
 
         Parameters
         ----------
@@ -131,7 +131,7 @@ class Choice:
         background : sequence of (str, str, float)
             Traffic from node to node that wants so much bandwidth [B/s] all the time and shares the links.
         effort : Effort
-            Most that is simulated send by send, where sends are played one by one.
+            Most that is simulated send by send, where sends are simulated one by one.
         """
         last = max(entries_of(self.plan, entry_times)[: self.plan.nranks])
         if self.channels is not None:
@@ -153,7 +153,7 @@ class Choice:
 
     @property
     def time(self) -> float:
-        """Time if it is played alone, call after call [s]."""
+        """Time if it is simulated alone, call after call [s]."""
         return self.run.time
 
 
@@ -237,7 +237,7 @@ class Tuner:
         return [self._as_measured(self._choice(pair, nbytes)) for pair in found]
 
     def best(self, nbytes: float) -> Choice:
-        """The one that NCCL's own estimate has for the fastest at one size [B]; nothing is played for it."""
+        """The one that NCCL's own estimate has for the fastest at one size [B]; nothing is simulated for it."""
         choice = self._best.get(nbytes)
         if choice is None:
             choice = self._as_measured(self._modelled(nbytes))

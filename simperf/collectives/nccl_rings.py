@@ -4,7 +4,7 @@ A ring's sends do not wait for each other's latency: a slice is handed on as soo
 there, while the next one is on its way. With every lane at the channel's pace no send
 ever waits for a lane either, so that the time is that of the slowest chunk on its way: as
 many latencies as it makes hops, and as many chunks' times. That is the schedule of a ring
-in *pipeline* style (`simperf.collectives.plan`) without playing it send by send.
+in *pipeline* style (`simperf.collectives.plan`) without simulating it send by send.
 """
 
 from __future__ import annotations

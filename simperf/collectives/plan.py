@@ -272,7 +272,7 @@ def chunk_sizes(
     chunk : numpy.ndarray of int64
         First chunk of each run.
     span : int or numpy.ndarray
-        Chunks in each run; a run that passes the last chunk goes on with chunk 0.
+        Chunks in each run; a run that passes the last chunk continues with chunk 0.
     nchunks : int
         Chunks of the payload.
     nbytes : float

@@ -1,7 +1,7 @@
 """Many flows over shared links at once, solved with arrays instead of events.
 
 The same fluid as `simperf.engine.network`: every flow gets its max-min fair share, found
-anew whenever one starts or ends. Three things make thousands of flows cheap: a link that
+again whenever one starts or ends. Three things make thousands of flows cheap: a link that
 carries one flow only is a limit of that flow; flows that are alike are one
 (`simperf.layout.flow_classes`); and what starts or ends at one instant costs one step.
 """

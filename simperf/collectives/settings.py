@@ -148,7 +148,7 @@ class NcclSettings:
         numbers = _numbers(version) if version else ()
         rings = "ring" in NCCL[algorithm] or (numbers and numbers < TREES)
         if switched and (rings or (numbers and numbers < SWITCHES)):
-            why = "rings alone are asked for" if rings else f"NCCL {version} has no reduction in the switch"
+            why = "rings alone are asked for" if rings else f"NCCL {version} has no in-network reduction"
             raise InputError(Problem(why, key=f"{at}in_network", value="true", expected="false, or 2.18 and later"))
         return cls(network, switched, launches or 0, numbers, NCCL[algorithm], protocol, timing)
 

@@ -1,4 +1,4 @@
-"""Formulas for operations on the cores of a CPU, of scalars or arrays: what is fitted is what the simulator plays.
+"""Formulas for operations on the cores of a CPU, of scalars or arrays: what is fitted is what the simulator simulates.
 
 A GPU runs every kernel on all of itself; a CPU runs small ones on one core, because starting the others costs more
 than they would save, and its caches hold what large ones read.

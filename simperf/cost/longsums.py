@@ -8,8 +8,8 @@ product wait. A V100 takes 2.5 and keeps more rows; no newer GPU was seen to wai
 
 The constants are those of a Tesla P4, a GPU that nothing is predicted for: 935 layers of NeuSight's table
 (github.com/sitar-lab/NeuSight, scripts/asplos/data/dataset/test/linear.csv) on tiles of 128 x 128, fitted with a mean
-error of 5.2 %. With them a P100's 353 layers with sums above 6000 numbers are missed by 17 %, as with constants of its
-own, where its rate alone misses them by 44 %; its L2 is twice a P4's (``python -m tests.truth.layers linear.csv``).
+error of 5.2 %. With them a P100's 353 layers with sums above 6000 numbers have errors of 17 %, as with constants of its
+own, where errors with its rate alone are 44 %; its L2 is twice a P4's (``python -m tests.truth.layers linear.csv``).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Costs of a GPU that nobody measured, as one draw of how far such a GPU may lie from its roofline.
+"""Costs of a GPU without measurements, as one draw of how far such a GPU may lie from its roofline.
 
 What a prediction from a data sheet misses has three parts. All kernels of a GPU share one: its clock under load, its
 memory. The kernels of a sort share another: how far a library reaches the limits of such a chip. The third is each
@@ -143,9 +143,9 @@ def even_normal(draw: int, *key: str) -> float:
 
 
 class UnseenRoofline:
-    """The roofline of a GPU that nobody measured, at one draw.
+    """The roofline of a GPU without measurements, at one draw.
 
-    No kernel gets faster than its physical floor: flops over peak, bytes over bandwidth. A step may, by an algorithm
+    No kernel gets faster than its lower bound: flops over peak, bytes over bandwidth. A step may, by an algorithm
     with fewer multiplications or kernels that are one.
 
     Parameters

@@ -1,4 +1,4 @@
-"""A link behind a token bucket: short bursts pass at once, what goes on is held to the rate.
+"""A link behind a token bucket: short bursts pass at once, what continues is limited to the rate.
 
 Tokens come in at the link's rate until the bucket is full, and every byte takes one. While
 there are tokens, the link lets pass what the rest of the route can carry; when they are gone,

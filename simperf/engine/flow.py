@@ -56,7 +56,7 @@ class Link:
     names : mapping of str to None
         The names that it stands for.
     watch : callable, optional
-        Told the rate that the link's flows draw together [B/s], whenever it has changed.
+        Called with the rate that the link's flows draw together [B/s], whenever it has changed.
     """
 
     __slots__ = (

@@ -63,14 +63,14 @@ class Fluid:
     env : simpy.Environment
         The clock.
     recorder : Recorder, optional
-        Is told the allocated rate of a link whenever it has changed.
+        Called with the allocated rate of a link whenever it has changed.
 
     Attributes
     ----------
     shares, touched : int
         Re-shares so far, and bundles that they looked at: what the sharing has cost.
     watched : bool
-        Whether somebody is told of the rates of links.
+        Whether somebody receives the rates of links.
     """
 
     def __init__(self, env: simpy.Environment, recorder: Recorder | None) -> None:
@@ -110,7 +110,7 @@ class Fluid:
         return done
 
     def resized(self, link: Link) -> None:
-        """Share out anew after the capacity of `link` has changed."""
+        """Share out again after the capacity of `link` has changed."""
         if link.component is not None:
             link.component.resized(link)
         if link.members:
@@ -408,7 +408,7 @@ class Fluid:
         return component
 
     def _scatter(self, components: Iterable[Component], bundles: Iterable[Bundle], now: float) -> None:
-        """Take components apart, and share their bundles and others out anew."""
+        """Take components apart, and share their bundles and others out again."""
         loose = [*bundles]
         for component in components:
             component.share.live = False

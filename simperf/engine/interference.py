@@ -55,7 +55,7 @@ class Interference:
         self.update()
 
     def update(self) -> None:
-        """Set all paces anew, if other kinds of kernels run than before, or other copies."""
+        """Set all paces again, if other kinds of kernels run than before, or other copies."""
         share = self._share
         kinds = frozenset(task.kind for task in share.running)
         state = (kinds, tuple(self._copies))

@@ -44,7 +44,7 @@ class WaitFor:
     category: Category = "wait"
 
     def start(self, stream: Stream) -> None:
-        """Go on at once if it has come already, or else when it comes."""
+        """Continue at once if it has come already, or else when it comes."""
         event = self.event.done if isinstance(self.event, Marker) else self.event
 
         def proceed(event: simpy.Event) -> None:

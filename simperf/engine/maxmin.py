@@ -3,7 +3,7 @@
 An allocation is max-min fair if no flow can get more without taking from a flow that
 has no more than it. It is unique, and it is found by *progressive filling*: raise the
 rate of all flows together; when a link is full, the flows through it are frozen at that
-rate (the link is their bottleneck); go on with the others until all are frozen
+rate (the link is their bottleneck); continue with the others until all are frozen
 (D. Bertsekas and R. Gallager, Data Networks, 2nd ed., section 6.5.2).
 
 Two extensions, both by speaking of a *level* that rises instead of a rate: a flow of

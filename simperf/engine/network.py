@@ -1,7 +1,7 @@
 """The flow network: bytes on their way over shared links.
 
 A flow waits its latency, then moves its bytes at its max-min fair share of the links of
-its route, and the shares are found anew after every change. Flows that start or end at
+its route, and the shares are found again after every change. Flows that start or end at
 one instant are re-shared once, and only the flows that are connected with a change, by
 a chain of shared links, are looked at. (Of several hundred connected flows, those that
 have come apart are looked at together until half as many have left as remain.)
@@ -56,7 +56,7 @@ class FlowNetwork:
         Capacity of each resource [B/s]: one direction of a link, or a bus that both
         directions share. 0 is a link that is down, infinity one that never limits.
     recorder : Recorder, optional
-        Is told the allocated rate of a resource whenever it has changed.
+        Called with the allocated rate of a resource whenever it has changed.
 
     Examples
     --------
@@ -229,7 +229,7 @@ class FlowNetwork:
         self._fluid.claims.pop(claim, None)
 
     def hand_over(self, other: FlowNetwork) -> None:
-        """Let all flows go on in another network, which has the links of this one: those under way with what is left.
+        """Let all flows continue in another network with the links of this one: those under way with what is left.
 
         What has been moved up to now is counted there.
         """

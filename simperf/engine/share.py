@@ -206,7 +206,7 @@ class Share:
         return max(0.0, self.work - undone) / self.capacity
 
     def divide(self, newcomer: ShareUser | None = None) -> None:
-        """Divide the capacity anew among the running tasks and move their alarms."""
+        """Divide the capacity again among the running tasks and move their alarms."""
         now = self.env.now
         grants = self._grants()
         self.contended = self.load > self.limit

@@ -41,7 +41,7 @@ class Simulation:
     depth : float
         Launches that may be outstanding on a stream.
     most : int, optional
-        Events that `run` may play.
+        Events that `run` may simulate.
     """
 
     def __init__(
@@ -187,7 +187,7 @@ class Simulation:
             raise RuntimeError("no event is left") from None
         clock = format_quantity(self.now, "s")
         raise ProgramError(
-            f"{most:,} events are played, the clock stands at {clock} and the end has not come: fewer or longer steps "
+            f"{most:,} events are simulated, the clock is at {clock} and the end has not come: fewer or longer steps "
             "are expected, or --force (run.force = true), which sets no limit"
         )
 

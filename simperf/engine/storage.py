@@ -56,7 +56,7 @@ class Disk:
     worst : bool
         Every rotation is a full one instead of a random part of it.
     recorder : Recorder, optional
-        Is told of every request.
+        Called with every request.
 
     Attributes
     ----------
@@ -155,7 +155,7 @@ class Dram:
     name : str
         Of the tracks of its channels.
     recorder : Recorder, optional
-        Is told of every read.
+        Called with every read.
     """
 
     def __init__(

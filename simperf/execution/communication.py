@@ -14,7 +14,7 @@ A program that is the process of a rank (`simperf.execution.ranks.run_ranks`) yi
 
 As in PyTorch, what is sent or received runs on a stream of its own, which first waits for what the device's default
 stream has been given. Without ``async_op``, and by `send` and `recv`, the default stream then waits for the end, and
-the process goes on at once; the process of a CPU waits itself. What is asynchronous returns what may be waited for:
+the process continues at once; the process of a CPU waits itself. What is asynchronous returns what may be waited for:
 ``work.wait()`` makes the default stream wait, ``wait(work)`` the process.
 
 Not modelled: messages small enough to be kept until a receiver comes. Both sides are held until the last byte is there.

@@ -1,4 +1,4 @@
-"""A frontend thread: plays a program through, paying for what it issues.
+"""A frontend thread: runs a program, paying for what it issues.
 
 A program is a generator over verbs. `Frontend` is its interpreter; the launch of a
 kernel, the verb that a run has by the hundred thousand, is handled here without a
@@ -80,7 +80,7 @@ class Frontend:
         return self.mode.run(self, module, stream)
 
     def _resume(self, event: simpy.Event) -> None:
-        """Go on after a wait with the event's value, or with its error."""
+        """Continue after a wait with the event's value, or with its error."""
         if event._ok:
             self._play(event._value)
         else:

@@ -65,11 +65,11 @@ class Pairs:
     nodes : sequence of str
         Node of each rank.
     context : Context
-        What messages are played in.
+        What messages are simulated in.
     place : callable
         The plan of one send between two ranks of a size [B].
     count : callable
-        Is told of executions that were found without other traffic.
+        Called with executions that were found without other traffic.
     exact : bool
         As for `simperf.collectives.execute.start`.
     """

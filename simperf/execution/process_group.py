@@ -341,7 +341,7 @@ class ProcessGroup:
             tuner = self.m.tuner(self.nodes, name, self.settings)
             choice = tuner.best(nbytes)
             if choice.channels is None and self.settings.launches > 1:
-                message = f"{name} is played send by send, whatever its launches take"
+                message = f"{name} is simulated send by send, whatever its launches take"
                 value = str(self.settings.launches)
                 raise InputError(Problem(message, key="options.launches", value=value, expected="1"))
             self.m.simulation.network.provide(tuner.staged.resources)
@@ -372,7 +372,7 @@ class ProcessGroup:
         self._uses.clear()
         if self.approximated:
             told = f"approximate: {self.algorithm} over {self.size} ranks met other traffic, and went on in phases"
-            self.m.notes.append(f"{told} in which all ranks wait for the slowest send; exact = true plays every send")
+            self.m.notes.append(f"{told} in which all ranks wait for the slowest send; exact = true has every send")
             self.approximated = False
 
 

@@ -328,7 +328,7 @@ class Session:
         return isinstance(model, FittedRoofline) and model.processor
 
     def step_longer(self, device: Device, model: str, precision: str) -> float:
-        """How many times as long as its kernels a training step takes on `device` [1]: 1 but of an unseen GPU's draw.
+        """Ratio of the time of a training step on `device` to that of its kernels [1]; 1 where its GPU was measured.
 
         Parameters
         ----------

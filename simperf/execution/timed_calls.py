@@ -1,4 +1,4 @@
-"""Calls of a collective through torch as benchmarks time them, played by the hosts of the ranks.
+"""Calls of a collective through torch as benchmarks time them, simulated by the hosts of the ranks.
 
 How a table was timed decides what it holds where a call is shorter than the host's part in it:
 

@@ -152,7 +152,7 @@ def wait(
     stream: int | str | None = None,
     why: str = "wait: event",
 ) -> Verb:
-    """Make a stream wait for `event` (the frontend goes on); without a stream, the frontend itself waits.
+    """Make a stream wait for `event` (the frontend continues); without a stream, the frontend itself waits.
 
     Parameters
     ----------

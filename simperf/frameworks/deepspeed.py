@@ -56,7 +56,7 @@ def draft_deepspeed(options: JobOptionsRead, draft: JobDraft, *, gpus: int, on: 
     why = "not printed: the model's code decides; full computes each layer again"
     draft.set("program", "recompute", "none", why=why)
     options.note_optimizer()
-    draft.set("program", "steps", 2, why="of which the second is told")
+    draft.set("program", "steps", 2, why="of which the second is reported")
 
 
 def _precision(options: JobOptionsRead, draft: JobDraft) -> None:
@@ -163,6 +163,6 @@ def _exchange(options: JobOptionsRead, draft: JobDraft, stage: int) -> None:
     draft.set("program", "clip", options["clip"] > 0.0, "clip")
     device = "cpu" if options["states_old"] else str(options["states"])
     if device not in _OFFLOADS or (stage == 3 and _OFFLOADS[device] == "host"):
-        options.notes.append(f"{options.argument('states')} {device[:40]}: not played: states stay on the GPUs")
+        options.notes.append(f"{options.argument('states')} {device[:40]}: not simulated: states stay on the GPUs")
     elif _OFFLOADS[device] == "host":
         draft.set("program", "offload_states", "host", "states_old" if options["states_old"] else "states")

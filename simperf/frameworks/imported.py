@@ -28,7 +28,7 @@ class ImportedJob:
     scenario : Scenario
         Ready for `simperf.run`.
     notes : tuple of str
-        What the configuration has that is not played, or not understood.
+        What the configuration has that is not simulated, or not understood.
     without_effect : tuple of str
         Options that change no time of a step.
     """

@@ -82,7 +82,7 @@ def import_job(
     Raises
     ------
     InputError
-        All that is missing, contradicts, or cannot be played, with file, line and option.
+        All that is missing, contradicts, or cannot be simulated, with file, line and option.
 
     Examples
     --------
@@ -122,7 +122,7 @@ def import_job(
     head = [f"Made by simperf import of {os.path.basename(path) or 'arguments'} ({options.table.title})."]
     head += [f"Names and defaults: {options.table.source}."]
     if notes:
-        head += ["", "Not played, or not understood:", *(f"- {note}" for note in notes)]
+        head += ["", "Not simulated, or not understood:", *(f"- {note}" for note in notes)]
     text = draft.text(head)
     return ImportedJob(name, draft.tables, text, scenario, notes, tuple(options.without_effect))
 

@@ -45,7 +45,7 @@ def draft_megatron(options: JobOptionsRead, draft: JobDraft, *, gpus: int, on: s
     _routing(options, draft)
     _kernels(options, draft)
     options.note_optimizer()
-    draft.set("program", "steps", 2, why="of which the second is told")
+    draft.set("program", "steps", 2, why="of which the second is reported")
 
 
 def _precision(options: JobOptionsRead, draft: JobDraft) -> None:
@@ -70,7 +70,7 @@ def _precision(options: JobOptionsRead, draft: JobDraft) -> None:
             if recipe in ("fp8-delayed", "fp8-current"):
                 draft.set("program", "gathered_precision", "fp8", "fp8_param_gather")
             else:
-                options.notes.append(f"{options.argument('fp8_param_gather')}: not played with {recipe}")
+                options.notes.append(f"{options.argument('fp8_param_gather')}: not simulated with {recipe}")
     if (options["fp8"] or options["fp4"]) and options["first_last_layers_bf16"]:
         first, last = "num_layers_at_start_in_bf16", "num_layers_at_end_in_bf16"
         for key, name in (("wide_first_blocks", first), ("wide_last_blocks", last)):
@@ -115,7 +115,7 @@ def _recompute(options: JobOptionsRead, draft: JobDraft) -> None:
     other = sorted(set(options["recompute_modules"]) - {"core_attn"})
     if kind == "selective" and other:
         modules = ", ".join(other)
-        options.notes.append(f"{options.argument('recompute_modules')}: not played: {modules} are not computed again")
+        options.notes.append(f"{options.argument('recompute_modules')}: not simulated: {modules} are not recomputed")
         if "core_attn" not in options["recompute_modules"]:
             kind = "none"
     draft.set("program", "recompute", kind, name)
@@ -129,7 +129,7 @@ def _recompute(options: JobOptionsRead, draft: JobDraft) -> None:
             draft.set("program", "recompute_layers", count, "recompute_num_layers")
     elif method == "uniform" and count > 1:
         options.notes.append(
-            f"{options.argument('recompute_num_layers')} {count}: not played: the input of each layer is kept"
+            f"{options.argument('recompute_num_layers')} {count}: not simulated: the input of each layer is kept"
         )
 
 
@@ -156,7 +156,7 @@ def _communication(options: JobOptionsRead, draft: JobDraft) -> None:
         word = str(options["cp_comm_type"][0])
         exchange = _CONTEXT.get(word)
         if exchange is None:
-            told = options.problem("cp_comm_type", "is not played", expected="p2p, all_gather or a2a")
+            told = options.problem("cp_comm_type", "is not simulated", expected="p2p, all_gather or a2a")
             options.problems.append(told)
         else:
             draft.set("program", "context_exchange", exchange, "cp_comm_type")
@@ -182,7 +182,7 @@ def _routing(options: JobOptionsRead, draft: JobDraft) -> None:
             draft.set("program", "groups_per_token", options["moe_router_group_topk"], "moe_router_group_topk")
     elif kind != "alltoall" and options["expert_model_parallel_size"] > 1:
         options.notes.append(
-            f"{options.argument('moe_token_dispatcher_type')} {kind}: not played: tokens travel by all-to-all"
+            f"{options.argument('moe_token_dispatcher_type')} {kind}: not simulated: tokens travel by all-to-all"
         )
     if options["moe_expert_capacity_factor"] > 0.0:
         draft.set("program", "expert_capacity", options["moe_expert_capacity_factor"], "moe_expert_capacity_factor")

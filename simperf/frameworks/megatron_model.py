@@ -65,7 +65,7 @@ def _sequence(options: JobOptionsRead, draft: JobDraft) -> None:
         return
     why = ""
     if positions == "learned" and most is not None and most != options[name]:
-        why = f"{most} positions are learned, as many as tokens of a sample are played"
+        why = f"{most} positions are learned, as many as tokens of a sample are simulated"
     draft.set("model", "positions", positions, "position_embedding_type", why=why)
 
 
@@ -138,7 +138,7 @@ def _experts(options: JobOptionsRead, draft: JobDraft) -> None:
     dense = _dense_layers(str(options["moe_layer_freq"]), options["num_layers"] or 0)
     if dense is None:
         expected = "1, or the first layers without experts: ([0]*3+[1]*58)"
-        options.problems.append(options.problem("moe_layer_freq", "is not played", expected=expected))
+        options.problems.append(options.problem("moe_layer_freq", "is not simulated", expected=expected))
     elif dense:
         draft.set("model", "dense_layers", dense, "moe_layer_freq")
 

@@ -164,7 +164,7 @@ def _special(options: JobOptionsRead, one: GivenOption, last: str) -> bool:
         if word in _PRECISIONS:
             options.take(_PRECISIONS[word], replace(one, value=True))
         elif word not in ("32", "32-true"):
-            options.problems.append(options.problem_at(one, "is not played", expected=", ".join(_PRECISIONS)))
+            options.problems.append(options.problem_at(one, "is not simulated", expected=", ".join(_PRECISIONS)))
         return True
     if last == "mixed_precision":
         flag = next((flag for flag in ("bf16", "fp16") if word.startswith(flag)), "")

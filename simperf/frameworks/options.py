@@ -81,13 +81,13 @@ class OptionTable:
     Parameters
     ----------
     title, stack, source : str
-        Name of the framework, software stack that plays its kernels, and where the names and defaults are from.
+        Name of the framework, software stack that simulates its kernels, and where the names and defaults are from.
     options : mapping of str to OptionSpec
         By the names that the importer has for them.
     without_effect : tuple of str
         Shell patterns of options that change no time of a step.
     unplayed, refused : mapping of str to str
-        Patterns of what is not played, with what is played instead; and of what cannot be, with what would do.
+        Patterns of what is not simulated, with what is simulated instead; and of what cannot be, with what would do.
     """
 
     title: str
@@ -131,7 +131,7 @@ class JobOptionsRead:
     given : dict of str to GivenOption
     problems : list of Problem
     notes : list of str
-        What is not played, and what is not understood.
+        What is not simulated, and what is not understood.
     without_effect : list of str
         Options that change no time of a step.
     assumed : dict of str to str
@@ -157,9 +157,9 @@ class JobOptionsRead:
             if one.name in names:
                 self.take(names[one.name], one)
             elif why := _matching(self.table.refused, one.name):
-                self.problems.append(self.problem_at(one, "cannot be played", expected=why))
+                self.problems.append(self.problem_at(one, "cannot be simulated", expected=why))
             elif why := _matching(self.table.unplayed, one.name):
-                self.notes.append(f"{one.name}{_at(one)}: not played: {why}")
+                self.notes.append(f"{one.name}{_at(one)}: not simulated: {why}")
             elif any(fnmatchcase(one.name, each) for each in self.table.without_effect):
                 self.without_effect.append(one.name)
             else:
@@ -190,13 +190,13 @@ class JobOptionsRead:
         value = str(self[name])
         if value in choices:
             return choices[value]
-        self.problems.append(self.problem(name, "is not played", expected=", ".join(one for one in choices if one)))
+        self.problems.append(self.problem(name, "is not simulated", expected=", ".join(one for one in choices if one)))
         return default
 
     def note_optimizer(self) -> None:
-        """Note an optimizer that is not played."""
+        """Note an optimizer that is not simulated."""
         if not str(self["optimizer"]).lower().removeprefix("fused").startswith("adam"):
-            self.notes.append(f"{self.argument('optimizer')} {self['optimizer']}: not played: Adam's update is"[:_NOTE])
+            self.notes.append(f"{self.argument('optimizer')} {self['optimizer']}: not simulated; Adam's is"[:_NOTE])
 
     def take(self, name: str, one: GivenOption) -> None:
         """Take an option by the importer's name."""

@@ -73,7 +73,7 @@ def draft_torchtitan(options: JobOptionsRead, draft: JobDraft, *, gpus: int, on:
     if "fused_update" not in options:
         update = options.choice("update", _UPDATES, "fused")
     draft.set("program", "update_kernels", update, "fused_update" if "fused_update" in options else "update")
-    draft.set("program", "steps", 2, why="of which the second is told")
+    draft.set("program", "steps", 2, why="of which the second is reported")
 
 
 def _model(options: JobOptionsRead, draft: JobDraft) -> int:
@@ -169,7 +169,7 @@ def _schedule(options: JobOptionsRead, draft: JobDraft, layers: int) -> int:
     plain = str(options["schedule"]).lower()
     if plain not in _SCHEDULES:
         expected = ", ".join(("1F1B", "GPipe", "Interleaved1F1B", "ZBVZeroBubble"))
-        options.problems.append(options.problem("schedule", "is not played", expected=expected))
+        options.problems.append(options.problem("schedule", "is not simulated", expected=expected))
         return 1
     name, chunks = _SCHEDULES[plain]
     assert name in SCHEDULES
@@ -205,7 +205,7 @@ def _split(options: JobOptionsRead, layers: int) -> list[int]:
     for one in options["split_points"]:
         found = re.fullmatch(r"layers\.(\d{1,5})", one)
         if not found:
-            options.problems.append(options.problem("split_points", "is not played", expected="layers.N, ..."))
+            options.problems.append(options.problem("split_points", "is not simulated", expected="layers.N, ..."))
             return []
         points.append(int(found.group(1)))
     if not points:
@@ -234,7 +234,7 @@ def _recompute(options: JobOptionsRead, draft: JobDraft, layers: int) -> None:
             why = f"one layer in {kind}; here the first ones of each part"
             draft.set("program", "recompute_layers", max(1, layers // int(kind)), "selective", why=why)
     else:
-        options.problems.append(options.problem("selective", "is not played", expected="op, or a number of layers"))
+        options.problems.append(options.problem("selective", "is not simulated", expected="op, or a number of layers"))
 
 
 def _exchange(options: JobOptionsRead, draft: JobDraft, *, compiled: bool) -> None:

@@ -1,4 +1,4 @@
-"""Nodes, edges and routes, and the wiring of one server, which a cluster repeats without copying."""
+"""Nodes, edges and routes, and the topology of one server, which a cluster repeats without copying."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class Route:
 
 @dataclass(eq=False, slots=True)
 class Blueprint:
-    """The wiring of one server, by local ids; routes inside it are found once and kept.
+    """The topology of one server, by local ids; routes inside it are found once and kept.
 
     Parameters
     ----------
@@ -230,7 +230,7 @@ def ticks(path: Iterable[Edge]) -> int:
 def shortest(
     out: Mapping[str, Iterable[Edge]], src: str, dst: str, forwards: Callable[[str], bool]
 ) -> tuple[Edge, ...] | None:
-    """Path of the lowest latency, then the widest, then the fewest edges, then the first in order of wiring.
+    """Path of the lowest latency, then the widest, then the fewest edges, then the first in the order of definition.
 
     Only nodes for which `forwards` holds are passed through. Dijkstra's algorithm with the tuple
     (latency, -bandwidth, edges) as the distance.

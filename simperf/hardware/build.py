@@ -34,7 +34,7 @@ class Wire(NamedTuple):
 
 
 def server_blueprint(name: str, catalog: PartCatalog) -> Blueprint:
-    """Wiring of the server `name` of the catalog.
+    """Topology of the server `name` of the catalog.
 
     Raises
     ------
@@ -46,7 +46,7 @@ def server_blueprint(name: str, catalog: PartCatalog) -> Blueprint:
 
 
 def blueprint_of(name: str, spec: Mapping[str, Any], catalog: PartCatalog, toml: TomlFile, at: Key) -> Blueprint:
-    """Wiring of the server that a table describes.
+    """Topology of the server that a table describes.
 
     Raises
     ------

@@ -46,7 +46,7 @@ def check_machine(machine: Machine) -> None:
 
 
 def blueprint_problems(plan: Blueprint, *, plugged: set[str] | None = None) -> list[str]:
-    """Say what is wrong with the wiring of one server; `plugged` nodes have a port on a fabric."""
+    """Say what is wrong with the topology of one server; `plugged` nodes have a port on a fabric."""
     problems = []
     degrees = _degrees(plan.edges)
     plugged = plugged or set()

@@ -100,7 +100,7 @@ class GpuPart(Part):
     sms : int
         Streaming multiprocessors (compute units).
     nvlinks : int
-        NVLink (or Infinity Fabric) ports; a wiring that needs more is refused.
+        NVLink (or Infinity Fabric) ports; a topology that needs more is refused.
     power : float or None
         Board power limit [W].
     dies : int

@@ -34,7 +34,7 @@ class FittedConstant:
         Best value, 90 % interval and standard error, in `unit`.
     unit : str
     draws : tuple of float
-        Joint draws, as factors of the value: entry i belongs together in all constants of a model.
+        Joint samples, as factors of the value: entry i belongs together in all constants of a model.
     note : str
         Why it should be doubted.
     """
@@ -163,7 +163,7 @@ class ProfilePart(Part):
 
     @property
     def draws(self) -> int:
-        """Joint draws that are there."""
+        """Joint samples that are there."""
         found = (len(one.draws) for model in self.model.values() for one in model.constant.values())
         return max((*found, *(_LATTICE_DRAWS for model in self.model.values() if model.drawn)), default=0)
 

@@ -1,4 +1,4 @@
-"""The schema of a profile's file: fitted constants, each with its unit, its range and its joint draws."""
+"""The schema of a profile's file: fitted constants, each with its unit, its range and its joint samples."""
 
 from __future__ import annotations
 

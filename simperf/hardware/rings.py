@@ -95,7 +95,7 @@ def find_rings(machine: Machine, ranks: Sequence[str] | None = None) -> list[Rin
 
 
 def _links(machine: Machine, order: Sequence[str]) -> Links:
-    """Parallel NVLinks between each two ranks of one server that have any."""
+    """Parallel NVLinks between each pair of ranks of one server that have any."""
     links: Links = {}
     for i, a in enumerate(order):
         for j in range(i + 1, len(order)):

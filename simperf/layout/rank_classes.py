@@ -2,7 +2,7 @@
 
 Two ranks are alike if they look alike and if, along every dimension, their process groups hold equally many ranks of
 each class. The coarsest such partition is found by colour refinement (Weisfeiler and Leman, 1968): ranks that share a
-group with a straggler are told apart from the others, and the others stay together.
+group with a straggler are distinguished from the others, and the others stay together.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def rank_classes(looks: Sequence[Hashable], partitions: Iterable[Sequence[Sequen
 
     Examples
     --------
-    A slow rank in a mesh of 4 x 4 is told apart from its row, its column and the others:
+    A slow rank in a mesh of 4 x 4 is distinguished from its row, its column and the others:
 
     >>> from simperf.layout import Mesh
     >>> mesh = Mesh(("tp", "dp"), (4, 4))

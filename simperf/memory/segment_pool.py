@@ -21,7 +21,7 @@ __all__ = ["SegmentPool"]
 
 
 class _Block(NamedTuple):
-    """A part of a segment; blocks are told apart by the segment's number and their beginning."""
+    """A part of a segment; blocks are distinguished by the segment's number and their beginning."""
 
     size: float
     segment: int

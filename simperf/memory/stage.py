@@ -5,7 +5,7 @@ gives it back from the last layer to the first. Where a schedule has the gradien
 leaves what they read, inputs of products and gradients of outputs, which that pass gives back (Qi et al., "Zero
 Bubble", ICLR 2024, table 1). What lives inside of a layer's pass comes on top while that layer runs.
 
-What an allocator takes of the device is told apart from what tensors hold: the layer whose pass holds most is not
+What an allocator takes of the device is distinguished from what tensors hold: the layer whose pass holds most is not
 always that for which most is taken.
 """
 

@@ -29,7 +29,7 @@ def _rules(given: Mapping[str, Any]) -> tuple[Unless, ...]:
 
 
 def _epoch_events(given: Mapping[str, Any]) -> float:
-    """About how many events an epoch is: with jitter all steps are played, without it those until they repeat."""
+    """About how many events an epoch is: with jitter all steps are simulated, without it those until they repeat."""
     steps = given["samples"] / max(given["batch"], 1)
     played = steps if given["jitter"] != "constant" else min(steps, given["settle"])
     return float(2.0 * played + 4.0 * given["workers"])
@@ -132,7 +132,7 @@ def checkpointed_training(
     asynchronous: bool = False,
     disk: str = "disk0",
 ) -> Program:
-    """Save a device's state through the host to a disk, while training stops or goes on.
+    """Save a device's state through the host to a disk, while training stops or continues.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def checkpointed_training(
     size : float
         weights and states of the optimizer
     asynchronous : bool
-        training stops for the copy to the host only; the write goes on beside it
+        training stops for the copy to the host only; the write continues beside it
     disk : str
         storage node that the checkpoint goes to
     """

@@ -1,4 +1,4 @@
-"""Runs that would play too many events: refused before they begin, by the parameter that makes them so long."""
+"""Runs that would simulate too many events: refused before they begin, by the parameter that makes them so long."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ROUNDED = 0.01
 
 
 def refuse_excess(spec: ProgramSpec, given: Mapping[str, Any], most: float) -> None:
-    """Refuse a run that would play more events than `most`.
+    """Refuse a run that would simulate more events than `most`.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def refuse_excess(spec: ProgramSpec, given: Mapping[str, Any], most: float) -> N
     given : mapping
         Values of all its parameters, in SI units.
     most : float
-        Events that a run may play.
+        Events that a run may simulate.
 
     Raises
     ------
@@ -38,8 +38,8 @@ def refuse_excess(spec: ProgramSpec, given: Mapping[str, Any], most: float) -> N
     if not events > most:
         return
     name = _largest(spec, given, most)
-    message = f"about {events:.3g} events would be played, more than {most:.3g}"
-    told = f"{_bound(spec, given, name, events, most)}; or --force (run.force = true), which plays them all"
+    message = f"about {events:.3g} events would be simulated, more than {most:.3g}"
+    told = f"{_bound(spec, given, name, events, most)}; or --force (run.force = true), which simulates them all"
     raise InputError(Problem(message, key=name, value=_written(spec, name, given[name]), expected=told))
 
 
@@ -59,7 +59,7 @@ def _distance(value: Any) -> float:
 
 
 def _bound(spec: ProgramSpec, given: Mapping[str, Any], name: str, events: float, most: float) -> str:
-    """The value of a parameter with which as many events as may be are played, in words."""
+    """The value of a parameter with which as many events as may be are simulated, in words."""
     value = given[name]
     if isinstance(value, int | float) and not isinstance(value, bool):
         for power, words in ((1.0, "at most"), (-1.0, "at least")):

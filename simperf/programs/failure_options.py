@@ -25,7 +25,7 @@ def _rules(given: Mapping[str, Any]) -> tuple[Unless, ...]:
     weibull, shrinks = given["law"] == "weibull", given["without_spare"] == "shrink"
     writing = "training stops until all is written"
     return (
-        Unless(weibull, ("shape",), "only Weibull's law has a shape", 'law = "weibull"'),
+        Unless(weibull, ("shape",), "only Weibull's distribution has a shape", 'law = "weibull"'),
         Unless(bool(given["counts"]), ("observed",), "nothing was counted", "counts"),
         Unless(given["asynchronous"], ("to_host",), writing, "asynchronous = true"),
         Unless(shrinks, ("least",), "the job does not shrink", 'without_spare = "shrink"'),

@@ -81,7 +81,7 @@ class _Group:
                 yield Parameter.of_field(self.kind, one, name=name, default=default)
 
     def made(self, given: Mapping[str, Any]) -> Any:
-        """The dataclass, of the parameters' values; what is wrong is told by their names.
+        """The dataclass, of the parameters' values; what is wrong is reported by their names.
 
         Raises
         ------

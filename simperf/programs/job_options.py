@@ -1,4 +1,4 @@
-"""The parameters of programs that play a `Job`: fields of its types, under the names that files give them."""
+"""The parameters of programs that simulate a `Job`: fields of its types, under the names that files give them."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ _STACK = Parameter("stack", str, "", "software stack: a shipped one, or a file o
 
 
 def stack_of(given: Mapping[str, Any], *, kernels: LayerKernels, **parts: Any) -> Stack:
-    """The stack that parameters name, with `parts`, and what is played in place of its kernels and optimizer.
+    """The stack that parameters name, with `parts`, and what is simulated in place of its kernels and optimizer.
 
     The allocator is the given one, whether a stack is named or not.
     """

@@ -151,7 +151,7 @@ Events = Callable[[Mapping[str, Any]], float]
 
 
 def uncounted(given: Mapping[str, Any]) -> float:
-    """Estimate of a program that says nothing about its events: none are counted before it is played."""
+    """Estimate of a program that says nothing about its events: none are counted before it is simulated."""
     return 0.0
 
 

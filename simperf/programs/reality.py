@@ -56,7 +56,7 @@ class FailingJob:
 
 @program("failing-job", rules=failure_rules)
 def failing_job(m: Session, options: FailingJob) -> Program:
-    """Play a long job among failures: goodput, and where the rest of the time goes."""
+    """Simulate a long job among failures: goodput, and where the rest of the time goes."""
     life = begin(m, options.run(), options.failures, detailed=m.simulation.recorder is not None)
     for phase in life.phases():
         if phase.end > m.now:

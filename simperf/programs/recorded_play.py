@@ -66,7 +66,7 @@ class PlayedActivity:
     name : str
     category : str
     duration : float
-        On the GPU that it is played on [s].
+        On the GPU that it is simulated on [s].
     latency, gap : float
         As of `RecordedActivity` [s].
     after : sequence of simpy.Event
@@ -159,7 +159,7 @@ class PlayedRank:
     meetings : mapping of int to (RankMeeting, float)
         By activity, where its ranks meet and how long it then takes as recorded [s].
     groups : mapping of int to (ProcessGroup, RankMember)
-        By activity, that in which it is played on the network.
+        By activity, that in which it is simulated on the network.
     """
 
     m: Session

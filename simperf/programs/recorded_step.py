@@ -1,4 +1,4 @@
-"""A recorded training step, played again: on the GPU that it was recorded on, or on another one and its network."""
+"""A recorded training step, simulated again: on the GPU that it was recorded on, or on another one and its network."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _A_MACHINE = "a [machine], or --on NAME of `simperf replay`"
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """Traces of a training step, and how they are played.
+    """Traces of a training step, and how they are simulated.
 
     Parameters
     ----------
     trace : tuple of str
-        files that torch's profiler wrote, one of each rank that is played
+        files that torch's profiler wrote, one of each rank that is simulated
     recorded_on : str
         GPU of the recording; empty for what the traces say
     step : int
@@ -80,7 +80,7 @@ class _TraceOptions(Fields):
 
 @program("recorded-step", options=_TraceOptions(Recording))
 def recorded_step(m: Session, recording: Recording) -> Program:
-    """Play a recorded training step again, from traces of torch's profiler.
+    """Simulate a recorded training step again, from traces of torch's profiler.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def _devices(m: Session, recording: Recording, steps: Sequence[RecordedStep]) ->
         part: Any = device.part
         same = part is not None and part.name == recorded.name
         found.append((device, _as_recorded if same else KernelRatios(recorded, part).time))
-        m.notes.append(f"rank {one.rank}: recorded on {recorded.name}, played on {part.name}")
+        m.notes.append(f"rank {one.rank}: recorded on {recorded.name}, simulated on {part.name}")
     return found
 
 
@@ -207,7 +207,7 @@ def _join(m: Session, recording: Recording, ranks: Sequence[PlayedRank]) -> None
             for each, number in zip(meetings, same, strict=True):
                 each[number] = meeting, time
     if machine is not None and not asked and not possible and len(ranks) == 1:
-        message = "has no effect: no collective of the trace can be played on the machine's network"
+        message = "has no effect: no collective of the trace can be simulated on the machine's network"
         expected = "a trace that says what they are, and a machine of as many GPUs as they have ranks"
         raise InputError(Problem(message, key="collectives", value=recording.collectives, expected=expected))
     for one, meeting_of, group_of in zip(ranks, meetings, played, strict=True):

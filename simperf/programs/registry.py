@@ -49,7 +49,7 @@ class ProgramSpec:
     options : Options, optional
         Parameters of the object that it takes.
     events : callable, optional
-        About how many events a run plays, from the values of all.
+        About how many events a run simulates, from the values of all.
     """
 
     name: str
@@ -82,7 +82,7 @@ class ProgramSpec:
         options : Options, optional
             Parameters of the object that it takes; by default the fields of its dataclass.
         events : callable, optional
-            About how many events a run plays, from the values of all.
+            About how many events a run simulates, from the values of all.
 
         Raises
         ------
@@ -191,7 +191,8 @@ def program(
     options : Options, optional
         Parameters of the one object that it takes beside the session.
     events : callable, optional
-        About how many events a run plays, from the values of all: what would play too many is refused before it begins.
+        About how many events a run simulates, from the values of all: what would simulate too many is refused before it
+        begins.
     """
 
     def decorate(function: Callable[..., Program]) -> Callable[..., Program]:

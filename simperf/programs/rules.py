@@ -11,7 +11,7 @@ __all__ = ["deviates", "slows"]
 
 
 def deviates(given: Mapping[str, Any], law: str = "jitter", deviation: str = "cv") -> Unless:
-    """A deviation has an effect where times follow a law that has one."""
+    """A deviation has an effect where times follow a distribution that has one."""
     return Unless(given[law] != "constant", (deviation,), "a constant time has no deviation", f'{law} = "lognormal"')
 
 

@@ -86,7 +86,7 @@ def load_stack(name: str, folder: str | os.PathLike[str] = ".") -> Stack:
 
 @cache
 def _shipped(path: Path) -> Stack:
-    """A shipped stack, whose file does not change; one of people's own is read anew each time."""
+    """A shipped stack, whose file does not change; one of people's own is read again each time."""
     return _read(path)
 
 
@@ -214,7 +214,7 @@ def _allocator(toml: TomlFile, strategy: type[Any], problems: list[Problem]) -> 
     """The allocator that the file names."""
     given, at = toml.data["allocator"], ("allocator",)
     if strategy is not ModelParallel:
-        message, expected = "reserved memory of divided models alone is told", "no allocator, or model-parallel"
+        message, expected = "reserved memory of divided models alone is reported", "no allocator, or model-parallel"
         problems.append(toml.problem(at, message, value=given, expected=expected))
     elif not isinstance(given, str) or given not in ALLOCATORS:
         message = f"no such allocator{nearest(str(given), ALLOCATORS)}"
@@ -230,7 +230,7 @@ def _paces(toml: TomlFile, strategy: type[Any], problems: list[Problem]) -> list
         problems.append(toml.problem(("pace",), "a list of tables is expected", expected="[[pace]]"))
         return []
     if given and strategy is not ModelParallel:
-        message, expected = "only divided models are played at it", "no [[pace]], or model-parallel"
+        message, expected = "only divided models are simulated at it", "no [[pace]], or model-parallel"
         problems.append(toml.problem(("pace",), message, expected=expected))
     catalog = PartCatalog.beside(toml.path)
     known = catalog.names("architecture") if given else ()

@@ -162,7 +162,7 @@ def _idealised(
         rings = find_rings(m.machine, nodes)
         if not rings:
             raise ProgramError(f"no NVLink ring connects the {len(nodes)} GPUs; use the algorithm 'ring'")
-        m.notes += [f"{len(rings)} rings found on the wiring:"]
+        m.notes += [f"{len(rings)} rings found on the topology:"]
         m.notes += [f"{' '.join(ring.order)} at {format_quantity(ring.bandwidth, 'B/s')}" for ring in rings]
     plan = plan_for(m.machine, "all-reduce", algorithm, ranks=nodes, nbytes=nbytes, **options)
     sites = reducing_sites(m.machine, algorithm, nodes, options)

@@ -259,7 +259,7 @@ def _events(given: Mapping[str, Any]) -> float:
 
 
 def _passes(given: Mapping[str, Any]) -> int:
-    """About how many kernels the forward pass of a model launches; 1 where they are few, or are played in one."""
+    """About how many kernels the forward pass of a model launches; 1 where they are few, or are simulated in one."""
     model = given["model"]
     whole = isinstance(model, Transformer) and given["strategy"] != "model-parallel"
     return _KERNELS[model.norm] * model.layers if whole else 1

@@ -150,7 +150,7 @@ def cluster_markdown(rows: Sequence[PredictedPoint], *, title: str = "", points:
 
 
 def prediction_text(rows: Sequence[PredictedPoint]) -> str:
-    """What a profile says of points that nobody measured, a line each."""
+    """What a profile says of points without measurements, a line each."""
     from simperf.calibrate.cluster.accuracy import conditions
 
     cells = []

@@ -155,7 +155,7 @@ def _letters() -> Iterator[str]:
 
 
 def _ranked(result: Result, metric: str) -> str:
-    """The number that is ranked, with its interval below where it is one of draws."""
+    """The number that is ranked, with its interval below where it is one of samples."""
     if not result.has(metric):
         return "-"
     number = result.number(metric)

@@ -15,8 +15,8 @@ __all__ = ["fits_markdown", "fits_text"]
 
 _HEAD = """## How right fitted models are
 
-Here constants are fitted to some of the published points and held against the others (`simperf.calibrate.fit`; see
-[calibration](explanation/calibration.md)). Errors are means of sizes, predicted over measured less one; *worst* is
+Here constants are fitted to some of the published points and compared with the others (`simperf.calibrate.fit`; see
+[calibration](validation/calibration.md)). Errors are means of sizes, predicted over measured less one; *worst* is
 signed. *In 90 %* is the share of the points that were not fitted (of those that were, if all were) in their 90 %
 interval, *half-width* how far its upper end is above the prediction (the median). *Two constants* is what a fixed time
 and one rate get on the same points; of whole steps, a roofline of two rates."""

@@ -35,7 +35,7 @@ class FlowArrow(NamedTuple):
 
 
 def receiver(span: Span, lane: str) -> str:
-    """Node that the bytes of a send go to, empty for what is no send.
+    """Node that the bytes of a send go to, empty for any other span.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The picture of a search for layouts: the time of a step and the memory of a GPU of each that was played."""
+"""The picture of a search for layouts: the time of a step and the memory of a GPU of each that was simulated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `simperf plan --layouts` shows: the ranking of layouts, what was not played and why."""
+"""What `simperf plan --layouts` shows: the ranking of layouts, what was not simulated and why."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ def _summary(found: LayoutPlan) -> Iterator[str]:
     told += f" simulated, {counts['ruled out by bound']:,} are ruled out by a lower bound on their step"
     told += f", {counts['not reached']:,} were not reached" if counts["not reached"] else ""
     yield from _fill(f"{told}.", "")
-    if counts["cannot be played"]:
-        yield from _fill(f"{counts['cannot be played']:,} more cannot be played:", "")
+    if counts["cannot be simulated"]:
+        yield from _fill(f"{counts['cannot be simulated']:,} more cannot be simulated:", "")
         reasons = dict.fromkeys(why for one in found.searched for why in one.machine.refusals)
         for why in list(reasons)[:3]:
             yield from _fill(why, "  ")
@@ -87,8 +87,8 @@ def _summary(found: LayoutPlan) -> Iterator[str]:
     if gap > 0:
         fastest = f"A layout that was not simulated may be faster by {100 * gap:.1f} % at most."
     yield from _fill(f"{fastest} The fastest is {100 * found.bound_gap():.1f} % above its own bound.", "")
-    told = f"Steps of one machine that differ by less than {100 * (TIE - 1):.0f} % cannot be told apart: nine in ten "
-    told += "published pairs were missed by less."
+    told = f"Steps of one machine that differ by less than {100 * (TIE - 1):.0f} % cannot be distinguished: errors of "
+    told += "nine in ten published pairs were smaller."
     if near := found.near():
         told += f" Of layouts that were not simulated, {near:,} may be as near."
     yield from _fill(told, "")

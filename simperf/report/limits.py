@@ -1,4 +1,4 @@
-"""What `simperf limits` shows: the critical path, the ranking of resources, flips, influences; and their picture."""
+"""Output of `simperf limits`: critical path, ranking of resources, crossovers, influences; and their picture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines of a picture that are told apart: by colour, mark and dash, and by width where they coincide."""
+"""Lines of a picture that are distinguished: by colour, mark and dash, and by width where they coincide."""
 
 from __future__ import annotations
 

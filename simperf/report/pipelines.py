@@ -82,7 +82,7 @@ _HEIGHT = 0.8
 
 
 def stage_devices(result: Result) -> dict[int, str]:
-    """The first played device of each stage that has passes on the timeline."""
+    """The first simulated device of each stage that has passes on the timeline."""
     known = {sample.track for sample in result.samples if _kind(sample.name)}
     found: dict[int, str] = {}
     for device in sorted(known, key=natural):
@@ -102,7 +102,7 @@ def _kind(counter: str) -> str:
 
 
 def pass_bars(result: Result) -> list[PassBar]:
-    """Passes of the first played device of each stage, in the order of their ends."""
+    """Passes of the first simulated device of each stage, in the order of their ends."""
     stages = {device: stage for stage, device in stage_devices(result).items()}
     running: dict[tuple[str, str], tuple[float, int]] = {}
     found = []

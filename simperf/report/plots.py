@@ -200,7 +200,7 @@ def draw_comparison(results: Sequence[Result | FailedRun]) -> Any:
     """
     good = [result for result in results if isinstance(result, Result)]
     if not good:
-        raise InputError(Problem("there is no result to draw", expected="at least one that could be played"))
+        raise InputError(Problem("there is no result to draw", expected="at least one that could be simulated"))
     ranking, title = rank_results(good), _common_title(results)
     apart = not ranking.answer.is_time and not ranking.refusal
 

@@ -37,7 +37,7 @@ def transformer_facts(
             f"has no effect: the kernels of {model.name} are those of a divided model",
             file=option,
             value=str(value),
-            expected="no such option; `simperf run` plays the model with a [layout]",
+            expected="no such option; `simperf run` simulates the model with a [layout]",
         )
         for option, value in given.items()
         if value

@@ -167,9 +167,9 @@ Regenerate this page and the rows with
 
 where FOLDER holds the measured data, which is not part of the project: any of `cases.json`, `nccl`, `llm` and
 `llm/kernels`. Cases that you add are graded, or listed with the reason why not. Without FOLDER the page has the figures
-that scenarios quote, and the stored errors of large models. To play all of these takes hours; so they are stored with
+that scenarios quote, and the stored errors of large models. Simulating all of them takes hours, so they are stored with
 version and day (`simperf/accuracy/data/large_rows.csv`, written by `python -m tests.truth.large_store`), and a test
-plays some of them again. `--format csv` and `--format json` have every row with its class and baselines.
+simulates some of them again. `--format csv` and `--format json` have every row with its class and baselines.
 """
 
 _PAGES = """```{toctree}
@@ -181,7 +181,7 @@ accuracy-rows
 
 _FAMILIES = """Errors of the time of an iteration. A family is a file of the folder of measured data.
 The baseline is one rate: the median FLOP/s on the same GPU in the same precision over the other cases of
-the family. Causes of the errors, by family: [How accurate large models are](explanation/accuracy-large-models.md).
+the family. Causes of the errors, by family: [How accurate large models are](validation/accuracy-large-models.md).
 """
 
 
@@ -204,7 +204,7 @@ def accuracy_page(
     kernels : sequence of KernelFigures
         Kernels by shape.
     goals : sequence of GradedGoal
-        Told in a table of their own, if there are any.
+        Reported in a table of their own, if there are any.
     """
     every = [row for rows in sections.values() for row in rows]
     summaries = summarize_questions(every, kernels)

@@ -38,7 +38,7 @@ def adjusted(
 ) -> Part:
     """`part` with the constants of all `profiles`, the later ones last.
 
-    `changed` is told kind and name of the part by each profile that changes it.
+    `changed` is called with kind and name of the part by each profile that changes it.
     """
     for profile in profiles:
         before, part = part, profile.adjusted(part, draw)

@@ -1,4 +1,4 @@
-"""What a scenario's file says its run must give, as it is read: not yet held against a result."""
+"""What a scenario's file says its run must give, as it is read: not yet compared with a result."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def read_expectations(
 
 
 def _shared(table: Mapping[str, Any], toml: TomlFile, at: Key, problems: list[Problem]) -> dict[str, str]:
-    """Kind and source of a whole table; one that is wrong is noted and stands, so that it is told once."""
+    """Kind and source of a whole table; one that is wrong is noted and stands, so that it is reported once."""
     shared = {name: table[name] for name in _SHARED if name in table}
     for name, value in shared.items():
         _origin(name, value, toml, (*at, name), problems)
@@ -186,7 +186,7 @@ def _read(key: str, spec: Any, toml: TomlFile, at: Key, problems: list[Problem])
 
 
 def _check_word(spec: Any, known: Sequence[str], toml: TomlFile, at: Key, problems: list[Problem]) -> None:
-    """Note what is no word, or none of those `known`."""
+    """Note a value that is not a string, or none of those `known`."""
     if not isinstance(spec, str) or not spec:
         problems.append(toml.problem(at, "a text is expected", value=spec, expected=" or ".join(known)))
     elif known and spec not in known:

@@ -52,7 +52,7 @@ _OTHER = {
 def add_job_tables(
     beside: Mapping[str, Any], spec: ProgramSpec, table: dict[str, Any], toml: TomlFile, problems: list[Problem]
 ) -> ProgramSpec:
-    """Take the tables of a job into the ``[program]`` table; return the program that plays its strategy.
+    """Take the tables of a job into the ``[program]`` table; return the program that simulates its strategy.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def add_job_tables(
     """
     options = spec.options
     if not isinstance(options, JobOptions):
-        expected = "a program that plays a job, such as train or parameter-server"
+        expected = "a program that simulates a job, such as train or parameter-server"
         problems += [
             toml.problem((key,), f"the program {spec.name!r} has no {key}", expected=expected) for key in beside
         ]
@@ -154,7 +154,7 @@ def _strategy(
 def _with_servers(
     spec: ProgramSpec, table: dict[str, Any], toml: TomlFile, problems: list[Problem]
 ) -> tuple[ProgramSpec, JobOptions]:
-    """The program that plays servers, with the keys of ``train`` under its names."""
+    """The program that simulates servers, with the keys of ``train`` under its names."""
     table.pop("strategy", None)
     for key, instead in _OTHER.items():
         if key in table:

@@ -152,7 +152,7 @@ def _scenario() -> Schema:
 
 
 def _job() -> Schema:
-    """The tables of a scenario that say a training job, and the programs that play one."""
+    """The tables of a scenario that say a training job, and the programs that simulate one."""
     from simperf.programs.job_options import JobOptions
     from simperf.scenario.job_tables import JOB_TABLES
 

@@ -237,9 +237,9 @@ def _trained(model: str | Transformer, table: dict[str, Any], toml: TomlFile, *,
 
 
 def _forward(model: str | Transformer, spec: ProgramSpec, table: dict[str, Any], toml: TomlFile) -> None:
-    """Take a transformer into a program that plays the forward pass of a decoder."""
+    """Take a transformer into a program that simulates the forward pass of a decoder."""
     if isinstance(model, str):
-        message = f"the program {spec.name!r} plays a transformer by its dimensions"
+        message = f"the program {spec.name!r} simulates a transformer by its dimensions"
         raise InputError(toml.problem(("model", "name"), message, value=model, expected="layers, hidden, heads, ..."))
     plain = Transformer(layers=1, hidden=1, heads=1, vocabulary=1, sequence=1)
     unplayed = (
@@ -264,7 +264,7 @@ def _forward(model: str | Transformer, spec: ProgramSpec, table: dict[str, Any],
     for key in unplayed:
         value, usual = getattr(model, key), getattr(plain, key)
         if value != usual and not (key == "head_dim" and model.query_width == model.hidden):
-            message = f"the program {spec.name!r} plays no such model"
+            message = f"the program {spec.name!r} simulates no such model"
             raise InputError(toml.problem(("model", key), message, value=value, expected=str(usual).lower()))
     for key, field in _DECODER.items():
         if key in table:

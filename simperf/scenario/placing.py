@@ -26,7 +26,7 @@ def renamed(error: InputError, scenario: Scenario) -> InputError:
     Parameters
     ----------
     error : InputError
-        What playing the scenario raised.
+        What simulating the scenario raised.
     scenario : Scenario
     """
     known, found = scenario.program.parameters, []

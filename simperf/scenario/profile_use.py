@@ -118,7 +118,7 @@ def profile_uses(scenario: Scenario, session: Session) -> Iterator[ProfileUse]:
     ----------
     scenario : Scenario
     session : Session
-        Where its program was played.
+        Where its program was simulated.
     """
     kernels = {name.removeprefix("kernel.") for name in session.used if name.startswith("kernel.")}
     parts = _parts(session) if scenario.profiles else {}

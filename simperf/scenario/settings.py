@@ -44,7 +44,7 @@ class Scenario:
         All of the program's parameters, defaults too, in SI units.
     seed : int
     force : bool
-        Play as many events, points and draws as it takes, instead of refusing what would be too many.
+        Simulate as many events, points and samples as it takes, instead of refusing what would be too many.
     expectations : tuple of Expectation
         What the run must give; left out if `overridden`.
     measurements : tuple of Expectation
@@ -101,7 +101,7 @@ class Scenario:
 
     @property
     def draws(self) -> int:
-        """Joint draws of fitted constants that its profiles hold; 0 without a profile."""
+        """Joint samples of fitted constants that its profiles hold; 0 without a profile."""
         return max((profile.draws for profile in self.profiles), default=0)
 
     @property

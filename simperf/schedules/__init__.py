@@ -1,6 +1,6 @@
 """Pipeline schedules: pure plans of which stage does which pass of which micro-batch, and their conformance check.
 
-The built-in ones are in `plans`, one a file. `simperf.ModelParallel` plays them.
+The built-in ones are in `plans`, one a file. `simperf.ModelParallel` simulates them.
 """
 
 from simperf.schedules.interpret import count_in_flight, order_of, problems_of

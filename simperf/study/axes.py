@@ -37,7 +37,7 @@ class LatinHypercube:
     points: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse what is no number of points."""
+        """Refuse a number of points that is not valid."""
         if isinstance(self.points, bool) or not isinstance(self.points, int) or self.points < 0:
             message = "a Latin hypercube has a whole number of points"
             raise InputError(Problem(message, key="points", value=repr(self.points), expected="1 or more"))

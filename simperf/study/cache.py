@@ -137,7 +137,7 @@ class Cache:
             self._base.execute("CREATE TABLE IF NOT EXISTS points (key TEXT PRIMARY KEY, row TEXT NOT NULL)")
 
     def get(self, key: str, read: Callable[[bytes], dict[str, Any]]) -> dict[str, Any] | None:
-        """The row under `key`, None if there is none, or one that `read` refuses: it is made anew."""
+        """The row under `key`, None if there is none, or one that `read` refuses: it is made again."""
         if self._base is None:
             return None
         try:

@@ -1,4 +1,4 @@
-"""Scenarios side by side: what differs, which is best and by how much, why, and whether that can be told at all."""
+"""Scenarios side by side: what differs, which is best, by how much and why, and whether that is significant."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def variants_of(scenario: Scenario, vary: Mapping[str, Any] | Sequence[str], *, 
 
 
 def refuse_excess(scenarios: Sequence[Scenario], *, samples: int = 0) -> None:
-    """Refuse runs, and `samples` draws of each, that would play too many events together.
+    """Refuse runs, and `samples` draws of each, that would simulate too many events together.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Where the regime flips: the value of a parameter at which something else starts to limit a run."""
+"""Where the regime crosses over: the value of a parameter at which something else starts to limit a run."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Flip:
 
 @dataclass(frozen=True, slots=True)
 class FlipSearch:
-    """A search for flips whose range was checked; `flip_search` makes it, and the parameters are those of `flips`.
+    """A search for crossovers whose range was checked; `flip_search` makes it, and the parameters are those of `flips`.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def flips(
     engine: str | Executor = "serial",
     cache: bool = True,
 ) -> list[Flip]:
-    """Find every flip over a range: first on a coarse scan, then by bisection between neighbours that differ.
+    """Find every crossover over a range: first on a coarse scan, then by bisection between neighbours that differ.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def flips(
     tolerance : float
         Relative width at which bisection ends [1].
     engine, cache
-        As in `simperf.study.sweep.sweep`; bisection goes on between several neighbours at a time.
+        As in `simperf.study.sweep.sweep`; bisection continues between several neighbours at a time.
 
     Raises
     ------

@@ -178,7 +178,7 @@ class DaskCluster(Executor):
     def abandon(self) -> None:
         """End at once: what waits is cancelled, and what is at work ends with its process.
 
-        The tasks at work on a cluster that others run go on there, unheard.
+        The tasks at work on a cluster that others run continue there, unheard.
         """
         self._open = False
         for outcome in list(self._pending):

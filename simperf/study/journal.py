@@ -53,7 +53,7 @@ class Journal:
     Raises
     ------
     InputError
-        It belongs to another study, holds what is no point of it, another process writes it, or it cannot be written.
+        It belongs to another study, has a row that is no point of it, another process writes it, or it is read-only.
     """
 
     def __init__(

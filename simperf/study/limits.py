@@ -1,4 +1,4 @@
-"""What limits a run: each resource made a little faster, and the run played again.
+"""What limits a run: each resource made a little faster, and the run simulated again.
 
 A resource that is busy need not matter, and one that looks idle may (a latency is used by nobody). So
 nothing is inferred here: the run is repeated with one resource at a time x times as fast, and

@@ -69,7 +69,7 @@ def refuse_draws(samples: int, *, force: bool = False, key: str = "run.force") -
 
 
 def refuse_runs(points: int, samples: int, *, force: bool = False, key: str = "run.force") -> None:
-    """Refuse a study whose points and draws are too many together; the parameters are those of `refuse_draws`.
+    """Refuse a study whose points and samples are too many together; the parameters are those of `refuse_draws`.
 
     Raises
     ------
@@ -103,19 +103,19 @@ def refuse_kept(events: Sequence[float], most: float, *, file: str = "") -> None
     """
     total = math.fsum(events)
     if total > most:
-        told = f"{len(events):,} runs would play about {total:.3g} events"
+        told = f"{len(events):,} runs would simulate about {total:.3g} events"
         message = f"{told}, and timelines of more than {most:.3g} are not kept at once"
         expected = "fewer runs, or shorter ones; simperf sweep --fast, which keeps none; or --force (run.force = true)"
         raise InputError(Problem(message, file=file, expected=expected))
 
 
 def refuse_total(runs: int, events: float, *, force: bool = False, option: str = "--samples") -> None:
-    """Refuse a study whose runs play too many events together.
+    """Refuse a study whose runs simulate too many events together.
 
     Parameters
     ----------
     runs : int
-        Points and draws.
+        Points and samples.
     events : float
         Of one run, about.
     force : bool

@@ -57,11 +57,11 @@ class _Task:
 
 
 class Processes(Executor):
-    """A pool of processes; when one dies, the pool is made anew and its tasks are done again.
+    """A pool of processes; when one dies, the pool is made again and its tasks are done again.
 
     Python's own pool gives up all tasks when a process dies. Here a task that was in the pool then goes
     into the next one; if that dies too, it is tried in a process of its own, so that the task that
-    kills its process is told from those that only ran beside it.
+    kills its process is distinguished from those that only ran beside it.
 
     Parameters
     ----------

@@ -105,7 +105,7 @@ def _result_problem(row: Mapping[str, Any], samples: int, needs: Collection[str]
     if not _RESOURCE.match(row["limited_by"]):
         return "limited_by: the name of a resource is expected"
     if row["time"] < row["floor"] * (1.0 - _TOLERANCE):
-        return "time: below its floor"
+        return "time: below its lower bound"
     if ("draws" in row) != bool(samples) or len(row.get("draws", ())) not in (0, samples):
         return f"draws: {samples} are expected"
     for name, (value, unit) in row["metrics"].items():

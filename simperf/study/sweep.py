@@ -89,7 +89,7 @@ def sweep(
         As `simperf.study.executors.executor` takes it, or an executor that is used and left open.
     output : path, optional
         The table, ``.jsonl``, ``.json``, ``.csv`` or ``.parquet``. While the sweep runs, finished points are kept in
-        a journal beside it, from which the same call goes on after an interruption.
+        a journal beside it, from which the same call continues after an interruption.
     samples : int
         Draws of the calibration a point, for intervals.
     record : bool
@@ -99,7 +99,7 @@ def sweep(
     cache : bool
         Take rows of points that were run before with this version of simperf, and keep new ones.
     progress : callable, optional
-        Is told after every point.
+        Called with after every point.
 
     Returns
     -------
@@ -110,7 +110,7 @@ def sweep(
     ------
     InputError
         Keys that the scenario does not know, values that cannot be read, a journal of another sweep; or too many
-        points or draws, without ``run.force`` (`simperf.study.preflight`).
+        points or samples, without ``run.force`` (`simperf.study.preflight`).
     """
     refuse_removed("sweep", removed, {"points": "design=LatinHypercube(points)"})
     if not isinstance(scenario, Scenario):

@@ -1,6 +1,6 @@
 """How sure a prediction is: runs with constants drawn from what calibration leaves open.
 
-A fitted profile holds joint draws of its constants. A scenario that uses one can be drawn:
+A fitted profile holds joint samples of its constants. A scenario that uses one can be drawn:
 ``draw(scenario, i)`` is the same scenario with the i-th set of constants. A run for each set, with a seed of
 its own, gives a distribution of every number, and its middle 90 % is the interval that is shown.
 
@@ -124,7 +124,7 @@ def _unseen_gpus(scenario: Scenario, base: Result) -> tuple[str, ...]:
 
 
 def _steps_told(scenario: Scenario) -> str:
-    """What is said of whole steps, if a model's are trained at a speed that nobody measured."""
+    """What is said of whole steps, if a model's are trained at a speed that was not measured."""
     given = scenario.parameters
     models = [one for name, one in unseen_profile().model.items() if name.startswith("unseen.step-")]
     if not given.get("model") or given.get("alone") or not models:

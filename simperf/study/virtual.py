@@ -1,4 +1,4 @@
-"""Virtual speed-ups: the same scenario on a machine of which one resource is so many times as fast.
+"""Causal profiling: the same scenario on a machine of which one resource is so many times as fast.
 
 What a run takes its time from are numbers with a time in their unit: rates of parts, latencies of links,
 constants of the frontend, times among the program's parameters. A *resource* is the group of such numbers that one

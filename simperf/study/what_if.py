@@ -167,7 +167,7 @@ def what_if(
     *,
     play: Callable[[Scenario], Result] = run,
 ) -> WhatIf:
-    """Play a job as it is, with each of several changes alone, and with all of them.
+    """Simulate a job as it is, with each of several changes alone, and with all of them.
 
     Parameters
     ----------

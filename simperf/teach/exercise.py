@@ -112,7 +112,7 @@ class Exercise:
         return format_quantity(value, unit)
 
     def check(self, answer: str, language: Language = "en") -> Feedback:
-        """Judge an answer as a person typed it; what cannot be read is told, not judged."""
+        """Judge an answer as a person typed it; what cannot be read is reported, not judged."""
         words, messages = self.words[language], _MESSAGES[language]
         try:
             ok = self._same(answer.strip())

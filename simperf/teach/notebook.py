@@ -1,6 +1,6 @@
 """The page that the notebooks of all lessons share: language, prediction, settings, pictures, curve and exercises.
 
-A notebook has what is its own: the program, its settings, what is played for them, and what is drawn of a run.
+A notebook has what is its own: the program, its settings, what is simulated for them, and what is drawn of a run.
 """
 
 from __future__ import annotations
@@ -243,7 +243,7 @@ class Page:
         return replace(result, name=self.say(result.name))
 
     def known(self, outcome: Callable[..., float], settings: Mapping[str, Any]) -> float | None:
-        """The outcome of settings, played once as long as the page is open; None where the run fails."""
+        """The outcome of settings, simulated once as long as the page is open; None where the run fails."""
         key = tuple(sorted(settings.items()))
         if key not in self._outcomes:
             try:

@@ -48,7 +48,7 @@ def time_alone(
     node : str
         The device.
     steps : int
-        Steps that are played; the mean of those after the first counts.
+        Steps that are simulated; the mean of those after the first counts.
     feeding : Feeding, optional
         Where mini-batches come from; by default they lie in pinned memory.
     accumulate : int

@@ -1,4 +1,4 @@
-"""The driver of training jobs: the same set-up for every strategy, then what the strategy's type plays."""
+"""The driver of training jobs: the same set-up for every strategy, then what the strategy's type simulates."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Run", "train"]
 
 
 class Run(Protocol):
-    """A job on a machine, as a strategy plays it."""
+    """A job on a machine, as a strategy simulates it."""
 
     def steps(self) -> list[ReplicaStep]:
         """The step of each device; devices that do the same share one object."""
@@ -41,11 +41,11 @@ class Run(Protocol):
         """Time of the whole run with all its steps, once `play` is over [s]; 0 if nobody asked."""
 
     def play(self, steps: Sequence[ReplicaStep], nominal: ReplicaStep) -> Program:
-        """Play the job and report what came of it; `nominal` is the first device's step at its mean speed."""
+        """Simulate the job and report what came of it; `nominal` is the first device's step at its mean speed."""
 
 
 def train(m: Session, job: Job) -> Program:
-    """Play a training job and report what came of it.
+    """Simulate a training job and report what came of it.
 
     Parameters
     ----------

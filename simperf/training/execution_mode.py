@@ -1,4 +1,4 @@
-"""Execution modes that training can be played in."""
+"""Execution modes that training can be simulated in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fields of a job and of what it is made of: their types, checked before it is played, and which of them files set."""
+"""Fields of a job and of what it is made of: their types, checked before the run, and which of them files set."""
 
 from __future__ import annotations
 

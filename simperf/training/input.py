@@ -100,7 +100,7 @@ class InputPipeline:
     host : str
         CPU node whose cores decode; by default that of the session.
     batches : int or None
-        Mini-batches in all; None goes on for ever.
+        Mini-batches in all; None continues for ever.
     name : str
         Before the workers' names, where there are several pipelines.
 

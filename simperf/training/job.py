@@ -250,7 +250,7 @@ class Job:
             message = f"{self.steps} steps are simulated, more than the whole run has"
             problems.append(Problem(message, key="total", value=str(self.total), expected=f"{self.steps} or more"))
         if self.failures is not None and not self.total:
-            message = "failures are played over the whole run"
+            message = "failures are simulated over the whole run"
             problems.append(Problem(message, key="total", value="0", expected="total = steps of the whole run"))
         problems += self._of_saving()
         if self.batch_per_gpu and self.batch != BATCH:
@@ -296,7 +296,7 @@ class Job:
         return [Problem(f"{message}: no copy is waited for", key="waits", value="batch", expected=expected)]
 
     def _of_layout(self) -> list[Problem]:
-        """What of a layout cannot be played, or does not fit the devices."""
+        """What of a layout cannot be simulated, or does not fit the devices."""
         layout, devices = self.layout, self.devices
         if isinstance(self.strategy, ModelParallel):
             return self._of_model_parallel(layout)
@@ -309,7 +309,7 @@ class Job:
         if layout is None:
             return []
         if not layout.replicated:
-            message = "this strategy gives every device the whole model: it plays plain data parallelism"
+            message = "this strategy gives every device the whole model: it simulates plain data parallelism"
             expected = "dp = the number of devices alone, or strategy model-parallel"
             return [Problem(message, key="layout", value=str(layout), expected=expected)]
         count = len(devices.nodes) or devices.gpus
@@ -320,7 +320,7 @@ class Job:
         return []
 
     def _of_model_parallel(self, layout: Layout | None) -> list[Problem]:
-        """What model parallelism does not play, or has no use for."""
+        """What model parallelism does not simulate, or has no use for."""
         if layout is None:
             message, expected = "a layout is needed: ranks along each dimension", "[layout] with tp, pp and dp"
             return [Problem(message, key="layout", expected=expected)]

@@ -32,7 +32,7 @@ class Noise:
     pause : float
         mean time of an interruption, exponentially distributed [s]
     draws : int
-        steps that are drawn beside the one that is played; 0 for 64 where anything varies
+        steps that are drawn beside the one that is simulated; 0 for 64 where anything varies
 
     Raises
     ------

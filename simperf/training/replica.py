@@ -86,7 +86,7 @@ class Replica:
         return tuple(machine.route(self.source, self.device.name).resources)
 
     def begin(self) -> None:
-        """Go on to the next mini-batch: where times vary, `step` becomes as slow or fast as that one is."""
+        """Continue to the next mini-batch: where times vary, `step` becomes as slow or fast as that one is."""
         if self.paces is not None:
             self.step = next(self.paces)
 
@@ -338,7 +338,7 @@ def training_step(
     Parameters
     ----------
     m : Session
-        Costs the operations, and has all of them longer where a draw of an unseen GPU does.
+        Costs the operations, and has all of them longer where a draw of a GPU without measurements does.
     model : TracedModel
     device : Device
     batch : int

@@ -164,7 +164,7 @@ class StackOption:
 class StackPace:
     """Share of their isolated speed that kernels keep in the steps of a stack, on GPUs of one generation.
 
-    What clocks, caches and whatever else a step does take from kernels beside the events that are played.
+    What clocks, caches and whatever else a step does take from kernels beside the events that are simulated.
 
     Parameters
     ----------
@@ -216,7 +216,7 @@ class Stack:
         empty for the model's own
     allocator : str
         of GPUs' memory, which decides what is reserved beyond what tensors hold: PyTorch's, in segments of fixed sizes;
-        the same with expandable_segments:True in PYTORCH_CUDA_ALLOC_CONF; none: reserved memory is not told
+        the same with expandable_segments:True in PYTORCH_CUDA_ALLOC_CONF; none: reserved memory is not reported
     kernels : LayerKernels
         kernels of a transformer layer
     paces : tuple of StackPace

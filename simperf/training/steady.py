@@ -43,7 +43,7 @@ class LongRun:
     time : float
         Of all steps [s].
     simulated, extrapolated : int
-        Steps that were played, and steps that continue the period.
+        Steps that were simulated, and steps that continue the period.
     period : int
         Steps after which all repeats; 0 if nothing does.
     reason : str
@@ -196,7 +196,7 @@ def long_run(
     state: Callable[[], Hashable] | None = None,
     watch: Steady | None = None,
 ) -> Generator[Any, Any, LongRun]:
-    """Play ``step(0)``, ``step(1)``, ... until they repeat; a sub-program, for use with ``yield from``.
+    """Simulate ``step(0)``, ``step(1)``, ... until they repeat; a sub-program, for use with ``yield from``.
 
     Parameters
     ----------

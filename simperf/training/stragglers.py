@@ -61,7 +61,7 @@ class Straggler:
 def finish_time(stragglers: Sequence[Straggler], rank: int, start: float, work: float) -> float:
     """When `rank` is done with `work` [s at full speed] that it begins at `start` [s].
 
-    Work goes on at 1/factor of the speed while a straggler's window is open; windows that
+    Work continues at 1/factor of the speed while a straggler's window is open; windows that
     overlap multiply.
 
     Examples

@@ -54,7 +54,7 @@ WAITS = ("batch", "sums", "loss", "norm")
 
 @dataclass(frozen=True, slots=True)
 class DDP:
-    """DistributedDataParallel: a process a device, gradients averaged in buckets while the backward pass goes on.
+    """DistributedDataParallel: a process a device, gradients averaged in buckets while the backward pass continues.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ class DataExchange:
     Parameters
     ----------
     bucket : float
-        gradients travel in buckets of this size while the last backward passes go on; 0: together after them [B]
+        gradients travel in buckets of this size while the last backward passes continue; 0: together after them [B]
     overlap_weights : bool
         of zero-1 and zero-2: the next step begins while weights are gathered
     clip : bool
@@ -317,7 +317,7 @@ class Compression:
     free : bool
         encoding and decoding take no time
     beside_dense : bool
-        the same without compression is played beside it, and the whole run is given relative to it
+        the same without compression is simulated beside it, and the whole run is given relative to it
     """
 
     codec: str = "none"

@@ -29,7 +29,7 @@ _Real = Annotated[float, Field(strict=True, ge=0, le=_HUGE, allow_inf_nan=False)
 
 
 def _kind(value: Any) -> str:
-    """Which of two types a value is meant to be: a wrong one is told of that one alone."""
+    """Which of two types a value is meant to be: a wrong one is reported for that one alone."""
     return "row" if isinstance(value, list | tuple) else "real" if isinstance(value, float) else "whole"
 
 

@@ -83,7 +83,7 @@ class Routing:
         drawn = self.load.startswith("power-law-") and not self.shares
         if not 1 <= self.draws <= MOST_DRAWS or (self.draws > 1 and not drawn):
             counts = drawn or not 1 <= self.draws <= MOST_DRAWS
-            message = "a number of draws is expected" if counts else "has no effect: loads by a power law are drawn"
+            message = "a number of samples is expected" if counts else "has no effect: loads by a power law are drawn"
             told, expected = str(self.draws), f"1 to {MOST_DRAWS}" if counts else "1, or a load by a power law"
             problems.append(Problem(message, key="draws", value=told, expected=expected))
         problems += self._exchange_problems()
@@ -116,7 +116,7 @@ class Routing:
             )
         uneven = {"load": self.load != _EVEN, "shares": self.shares, "capacity": self.capacity}
         for key in (key for key, one in uneven.items() if one):
-            message = "kernels of DeepEP are played for even loads"
+            message = "kernels of DeepEP are simulated for even loads"
             expected = 'even loads without a limit, or expert_exchange = "nccl"'
             problems.append(Problem(message, key=key, value=str(getattr(self, key)), expected=expected))
         return problems

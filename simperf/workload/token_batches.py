@@ -3,7 +3,7 @@
 Programs for translation put sentences of like length together until a batch has as many tokens as it may have, shortest
 first, and shuffle the batches. A batch is padded to its longest sentence, and has whole sentences, often a multiple of
 eight of them. So batches of one size in tokens take different times, and ranks that work on different batches wait for
-the longest of them. `batch_spread` plays such a sampler; what it gives is the `cv` of a job's `jitter`.
+the longest of them. `batch_spread` simulates such a sampler; what it gives is the `cv` of a job's `jitter`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Copies of a token that go to the ranks or servers of its experts, where it goes once to each that has any of them.
 
-A token chooses k different experts, all choices as likely as each other. Of E experts, e are missed by all k choices
+A token chooses k different experts, all choices as likely as each other. Of E experts, e are in none of the k choices
 with the probability C(E - e, k) / C(E, k). Where choices are limited to some of the groups that experts are in, all
 groups are as likely as each other and the choices of experts are among those of the chosen groups (DeepSeek-V3
 Technical Report, 2024, section 2.1.2: four of eight groups).

@@ -84,7 +84,7 @@ def test_operations_on_rows_in_elements_a_second():
 @pytest.mark.parametrize("op", ["", "rmsnorm fp16", "softmax / layernorm fp16"])
 def test_a_table_of_elements_a_second_that_names_no_known_operation_is_refused(op):
     made = case(["M", "N", "Gelem_s"], [1000.0, 1000.0, 25.0], op=op)
-    with pytest.raises(InputError, match="no roofline can be held against columns"):
+    with pytest.raises(InputError, match="no roofline can be compared with columns"):
         errors(made)
     assert measured_ops(made) == []
     assert roofline_errors([made], Catalog.load().gpu) == {}

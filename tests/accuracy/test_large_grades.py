@@ -101,5 +101,5 @@ def test_memory_by_counter(tmp_path):
 
 def test_a_framework_that_is_not_played_is_told(tmp_path):
     (one,) = cases_of(tmp_path, with_(parallelism={"framework": "MaxText"}))
-    with pytest.raises(InputError, match="MaxText is not played"):
+    with pytest.raises(InputError, match="MaxText is not simulated"):
         case_scenario(one)

@@ -149,9 +149,9 @@ def test_an_interrupt_says_how_to_go_on_and_which_signal_it_was(machine, tmp_pat
     machine["interrupt"] = number = getattr(signal, name)
     found = call("--only", "send", "-o", tmp_path / "c.json")
     assert found.exit_code == 128 + number
-    assert "the same command goes on with" in found.output
+    assert "the same command continues with" in found.output
     found = call("--only", "send", "-o", tmp_path / "c.json", "--fresh")
-    assert "the same command without --fresh goes on with" in found.output
+    assert "the same command without --fresh continues with" in found.output
 
 
 def test_the_command_is_documented():

@@ -76,7 +76,7 @@ def test_nothing_that_can_be_read_is_an_error(capsys, tmp_path):
     source = tmp_path / "x.log"
     source.write_text("hello\n")
     assert main(["calibrate", "import", str(source)]) == 2
-    assert "what this is cannot be told" in capsys.readouterr().err
+    assert "what this is cannot be determined" in capsys.readouterr().err
     assert main(["calibrate", "import", str(tmp_path / "absent.csv")]) == 2
     assert "no such file" in capsys.readouterr().err
 

@@ -20,7 +20,7 @@ RUN = importlib.import_module("simperf.run")  # the package has a function of th
 #: command -> what the message says: where, how much, what would do
 CASES = {
     "run d2l/async --set program.n=1000000000000": [
-        "--set: program.n: about 2e+12 events would be played, more than 3e+06 (read: 1,000,000,000,000)",
+        "--set: program.n: about 2e+12 events would be simulated, more than 3e+06 (read: 1,000,000,000,000)",
         "n of at most 1,500,000; or --force",
     ],
     "run training/buckets --set program.steps=1000000000": ["--set: program.steps: about 4e+09", "steps of at most"],
@@ -38,10 +38,10 @@ CASES = {
         "at most 3,000,",
     ],
     "run training/async-saturation --set program.slice_size=1e-30~B": ["program.slice_size: about", "at least"],
-    "run d2l/async --samples 1000000000": ["--samples: 1,000,000,000 draws", "more than 10,000", "--force"],
-    "run training/jitter-stragglers --samples 1000000000": ["--samples: 1,000,000,000 draws"],
-    "sweep d2l/async --vary program.n=1..5 --samples 1000000000": ["--samples: 1,000,000,000 draws"],
-    "sweep d2l/async --vary program.n=1..900 --samples 9999": ["900 points of 9,999 draws are 9,000,000 runs"],
+    "run d2l/async --samples 1000000000": ["--samples: 1,000,000,000 samples", "more than 10,000", "--force"],
+    "run training/jitter-stragglers --samples 1000000000": ["--samples: 1,000,000,000 samples"],
+    "sweep d2l/async --vary program.n=1..5 --samples 1000000000": ["--samples: 1,000,000,000 samples"],
+    "sweep d2l/async --vary program.n=1..900 --samples 9999": ["900 points of 9,999 samples are 9,000,000 runs"],
     "sweep d2l/async --vary program.n=1..5:1000000000": ["--vary: program.n: 1,000,000,000 values", "1..5:1000000000"],
     "sweep d2l/async --vary program.n=1..900 --vary run.seed=1..900": [
         "--vary: 810,000 points are more than 100,000",
@@ -149,7 +149,7 @@ def test_a_plan_says_the_number_before_it_begins(plan, simperf, monkeypatch):
     assert "plan.toml:5: candidates: 159,201 candidates are more than 100,000" in err
     assert "--force (plan.force = true)" in err
     code, _, err = simperf("plan", plan(), "--samples", "1000000000")
-    assert (code, "--samples: 1,000,000,000 draws" in err, "(plan.force = true)" in err) == (2, True, True)
+    assert (code, "--samples: 1,000,000,000 samples" in err, "(plan.force = true)" in err) == (2, True, True)
     often = plan('[failures]\nnode_mtbf = "1000 h"\nruns = 1000000000\n')
     code, _, err = simperf("plan", often)
     assert code == 2
@@ -181,7 +181,7 @@ def test_force_plays_a_collective_of_too_many_sends(simperf, monkeypatch):
     code, _, err = simperf(*words, "sharded")
     assert code == 2
     assert "--algo: " in err
-    assert "or --force, which plays it all the same" in err
+    assert "or --force, which simulates it all the same" in err
     code, out, _ = simperf(*words, "sharded", "--force")
     assert (code, "sharded" in out) == (0, True)
     code, out, err = simperf(*words, "all")
@@ -200,7 +200,7 @@ def test_force_plays_a_collective_of_too_many_sends(simperf, monkeypatch):
         ("--flip program.n=1,2", "--flip: program.n: a range is expected"),
         ("--engine abacus:3", "--engine: unknown engine 'abacus'"),
         ("--engine local:0", "--engine: the engine cannot be read"),
-        ("--samples 1000000", "--samples: 1,000,000 draws"),
+        ("--samples 1000000", "--samples: 1,000,000 samples"),
         ("--faster 0.5", "--faster: a factor above 1 is expected"),
     ],
 )
@@ -215,7 +215,7 @@ def test_what_no_estimate_tells_ends_at_the_limit(monkeypatch):
     monkeypatch.setattr(RUN, "MOST_EVENTS", 1000)
     scenario = simperf.load_scenario("d2l/async")
     silent = replace(scenario, program=replace(scenario.program, events=uncounted))
-    with pytest.raises(ProgramError, match=r"1,000 events are played, the clock stands at .* --force"):
+    with pytest.raises(ProgramError, match=r"1,000 events are simulated, the clock stands at .* --force"):
         simperf.run(silent)
     assert simperf.run(silent, set={"run.force": True}).time == pytest.approx(0.20002)
 
@@ -228,7 +228,7 @@ def test_a_simulation_counts_its_events_only_where_it_is_told_to():
     free = Simulation()
     assert free.run(free.env.process(ticks(free.env, 100))) == 100.0
     held = Simulation(most=50)
-    with pytest.raises(ProgramError, match="50 events are played, the clock stands at 4"):
+    with pytest.raises(ProgramError, match="50 events are simulated, the clock stands at 4"):
         held.run(held.env.process(ticks(held.env, 100)))
     enough = Simulation(most=500)
     done = enough.env.process(ticks(enough.env, 100))

@@ -202,7 +202,7 @@ def test_calls_follow_each_other_as_fast_as_they_are_launched():
         name: Tuner(A100, A100.gpus, settings=NcclSettings(launches=8, timing=name)).best(8.0).time for name in TIMINGS
     }
     assert times["graph"] < times["loop"] == pytest.approx(8 * LAUNCH)
-    assert all(times[name] == times["graph"] for name in HOSTED), "hosts are played around the kernels"
+    assert all(times[name] == times["graph"] for name in HOSTED), "hosts are simulated around the kernels"
     large = {name: Tuner(A100, A100.gpus, settings=NcclSettings(timing=name)).best(1e9).time for name in TIMINGS}
     assert len(set(large.values())) == 1
 

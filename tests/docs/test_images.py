@@ -34,4 +34,4 @@ def test_what_is_shown_is_what_the_command_draws(command, target, tmp_path, monk
     monkeypatch.chdir(tmp_path)
     (tmp_path / "docs" / "images").mkdir(parents=True)
     assert main(shlex.split(command)[1:]) == 0
-    assert head(tmp_path / target) == head(ROOT / target), "docs/make_images.sh draws it anew"
+    assert head(tmp_path / target) == head(ROOT / target), "docs/make_images.sh draws it again"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted((ROOT / "docs" / "explanation").glob("*.md"))
+PAGES = sorted(page for kind in ("explanation", "validation") for page in (ROOT / "docs" / kind).glob("*.md"))
 TABLES = ROOT / "docs" / "explanation" / "mechanisms.md"
 #: packages whose every module is a mechanism
 PACKAGES = ("engine", "cost", "layout", "memory", "execution")

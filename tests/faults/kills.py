@@ -349,7 +349,7 @@ def _main() -> None:
     given = parser.parse_args()
     for name in given.names or TARGETS:
         if lacks := TARGETS[name].missing():
-            sys.stdout.write(f"{name}: not played: {lacks}\n")
+            sys.stdout.write(f"{name}: not simulated: {lacks}\n")
             continue
         endure(name, times=given.times, seed=given.seed, tell=lambda text: sys.stdout.write(f"{text}\n"))
 

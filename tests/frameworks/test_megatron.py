@@ -166,7 +166,7 @@ def test_what_is_assumed_has_a_comment():
 
 def test_what_is_not_played_or_not_understood_is_listed():
     job = imported({"--tp-comm-overlap": None, "--my-own-flag": "3", "--lr": "1e-4", "--optimizer": "muon"})
-    assert any(one.startswith("--tp-comm-overlap: not played") for one in job.notes)
+    assert any(one.startswith("--tp-comm-overlap: not simulated") for one in job.notes)
     assert any(one == "--my-own-flag: not understood (read: '3')" for one in job.notes)
     assert any("muon" in one for one in job.notes)
     assert job.without_effect == ("--lr",)

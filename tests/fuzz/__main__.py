@@ -42,7 +42,7 @@ def main(arguments=None):
     parser.add_argument("--cases", type=int, default=2000, help="how many; default 2000")
     parser.add_argument("--seed", default="1", help="of the cases; default 1")
     parser.add_argument("--kind", default="", choices=["", *SHARES], help="of files, such as layout; default all")
-    parser.add_argument("--case", type=int, help="play this one alone, and print what it writes")
+    parser.add_argument("--case", type=int, help="simulate this one alone, and print what it writes")
     parser.add_argument("--keep", type=Path, help="write the messages of refused cases to this file, to be read")
     parser.add_argument("--messages", type=int, default=0, help="print as many of these messages, drawn at random")
     given = parser.parse_args(arguments)

@@ -89,7 +89,7 @@ def _contradiction(data):
         floors = [floors.get("time")] if "ratio" in floors else list(floors.values())
     lower = list(filter(_is_number, floors if isinstance(floors, list) else [floors]))
     if _is_number(data.get("time")) and lower and max(lower) > data["time"] * (1 + TOLERANCE):
-        return f"a time of {data['time']} below its floor of {max(lower)}"
+        return f"a time of {data['time']} below its lower bound of {max(lower)}"
     for at, span in enumerate(data.get("spans") or () if "metrics" in data else ()):
         if isinstance(span, list) and len(span) > 3 and span[2] > span[3]:
             return f"spans[{at}]: from {span[2]} to {span[3]}"

@@ -45,7 +45,7 @@ def saved(tmp_path):
         (lambda d: d.update(time=1e13), "too long"),
         (lambda d: d.update(name="a\x1b[2J"), "name: a text with the control character U+001B"),
         (lambda d: d["scenario"].update({"\x9b2J": 1}), "a text with the control character U+009B"),
-        (lambda d: d["floors"].update(x=d["time"] * 2), "below the floor of"),
+        (lambda d: d["floors"].update(x=d["time"] * 2), "below the lower bound of"),
         (lambda d: d["floors"].update(x=-1.0), "floors.x: -1 s"),
         (lambda d: next(iter(d["metrics"].values())).update(value=-1.0, unit="s"), "-1 s"),
     ],
@@ -118,7 +118,7 @@ def test_tables_of_what_nobody_measured(tmp_path, capsys, row, told):
 def test_studies_of_too_many_events_together(capsys, words):
     assert main(words) == 2
     err = capsys.readouterr().err
-    assert "runs of about 1." in err or "4 runs would play about 5.6e+06 events" in err
+    assert "runs of about 1." in err or "4 runs would simulate about 5.6e+06 events" in err
     assert "--force" in err
 
 
@@ -167,7 +167,7 @@ def test_recordings_of_times_that_are_none(tmp_path, capsys):
 
 def test_a_comparison_of_too_many_events_in_python():
     variants = {"program": {"use": "async-chain", "n": 1_400_000}}
-    with pytest.raises(InputError, match=r"3 runs would play about 8\.4e"):
+    with pytest.raises(InputError, match=r"3 runs would simulate about 8\.4e"):
         simperf.compare(*[simperf.make_scenario(variants)] * 3)
 
 
@@ -263,7 +263,7 @@ def test_codes_of_a_terminal_in_logs_and_parts(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("norm", "told"),
     [
-        ("", "model: about 1.08e+07 events would be played, more than 3e+06 (read: 10,000 layers)"),
+        ("", "model: about 1.08e+07 events would be simulated, more than 3e+06 (read: 10,000 layers)"),
         ('norm = "layer"\npositions = "learned"\nactivation = "gelu"\nbias = true\n', "(read: 9)"),
     ],
 )

@@ -154,7 +154,7 @@ def test_the_command_plays_on_a_gpu_and_keeps_its_result(tmp_path, capsys):
     assert main(["replay", str(path), "--step", "3", "--save", str(tmp_path / "kept.json")]) == 0
     assert "recorded time per step" in capsys.readouterr().out
     assert main(["replay", str(path), "--on", "h100-sxm5-80gb", "--trace", str(tmp_path / "played.json")]) == 0
-    assert "played on h100-sxm5-80gb" in capsys.readouterr().out
+    assert "simulated on h100-sxm5-80gb" in capsys.readouterr().out
     assert (tmp_path / "kept.json").exists()
 
 

@@ -246,7 +246,7 @@ def test_a_circle_of_bases_is_refused(mine):
 @pytest.mark.parametrize(
     ("strategy", "allocator", "words"),
     [
-        ("ddp", "fixed-segments", "allocator: reserved memory of divided models alone is told"),
+        ("ddp", "fixed-segments", "allocator: reserved memory of divided models alone is reported"),
         ("model-parallel", "fixed-segment", "allocator: no such allocator; did you mean 'fixed-segments'"),
     ],
 )
@@ -362,7 +362,7 @@ def test_gpus_of_a_pace_are_of_its_architecture(mine, gpus, words):
         ("0.8", '"fast"', r"pace\[0\].share"),
         ("share", "shares", r"pace\[0\].shares: .*did you mean 'share'"),
         ('source = "measured"\n', "", r"pace\[0\]: a value needs a source"),
-        ('base = "megatron-core"', 'base = "apex-ddp"', "pace: only divided models are played at it"),
+        ('base = "megatron-core"', 'base = "apex-ddp"', "pace: only divided models are simulated at it"),
         (SLOWER[SLOWER.index("[[pace]]") :], "pace = 3", "pace: a list of tables is expected"),
     ],
 )

@@ -74,7 +74,7 @@ def test_setting_a_name_or_a_configuration_replaces_the_model_of_the_file(tmp_pa
     assert model({"model.layers": 4}, **SMALL) == Transformer(**{**SMALL, "layers": 4})
     with pytest.raises(InputError, match=r"unknown model 'lama3-8b'; did you mean 'llama3-8b'") as caught:
         model({"model.name": "lama3-8b"}, **SMALL)
-    assert [one.key for one in caught.value.problems] == ["model.name"], "of what a model needs nothing is told"
+    assert [one.key for one in caught.value.problems] == ["model.name"], "of what a model needs nothing is reported"
 
 
 def test_a_named_model_with_some_dimensions_is_refused_once():
@@ -149,9 +149,9 @@ def test_programs_without_a_model_or_a_layout():
     with pytest.raises(InputError, match=r"(?s)layout: the program 'async-chain' has no layout.*model: the program"):
         make_scenario({"program": {"use": "async-chain"}, "model": {"name": "vgg16"}, "layout": {"dp": 2}})
     decoder = {"machine": {"use": "dgx-1v"}, "program": {"use": "decoder-forward"}}
-    with pytest.raises(InputError, match=r"model.name: the program 'decoder-forward' plays"):
+    with pytest.raises(InputError, match=r"model.name: the program 'decoder-forward' simulates"):
         make_scenario({**decoder, "model": {"name": "vgg16"}})
-    with pytest.raises(InputError, match=r"model.bias: the program 'decoder-forward' plays no such model"):
+    with pytest.raises(InputError, match=r"model.bias: the program 'decoder-forward' simulates no such model"):
         make_scenario({**decoder, "model": {**SMALL, "bias": True}})
     with pytest.raises(InputError, match=r"program.layers: .model. says it"):
         make_scenario({**decoder, "program": {**decoder["program"], "layers": 3}, "model": SMALL})

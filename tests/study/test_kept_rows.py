@@ -22,7 +22,7 @@ WRONG = {
     "time below 0": {"time": -5.0},
     "time that is no number": {"time": float("nan")},
     "time without an end": {"time": float("inf")},
-    "time below its floor": {"time": 1e-9, "floor": 1.0},
+    "time below its lower bound": {"time": 1e-9, "floor": 1.0},
     "another set": {"set": {"program.n": 77}},
     "another seed": {"seed": 5},
     "a key too many": {"timme": 1.0},

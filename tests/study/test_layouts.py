@@ -260,7 +260,7 @@ def test_layouts_that_cannot_be_told_apart_are_groups():
         assert all(one.step > TIE * each.step for each in before)
         assert ("not distinguishable from" in one.reason) == (one.group != one.number)
     assert [row["group"] for row in found.to_dict()["ranked"]] == [one.group for one in found.ranked]
-    assert found.near() == 0, "all were played"
+    assert found.near() == 0, "all were simulated"
     few = plan_layouts(asked(tp=[1, 2], cp=1, microbatch=[1, 2], recompute=["none", "full"]), cache=False)
     left = few.searched[0].left
     assert few.near() == sum(one.bound <= TIE * few.winner.step for one in left) > 0

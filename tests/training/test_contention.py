@@ -296,5 +296,5 @@ def test_a_large_ring_beside_a_copy_on_one_card():
     wire = 2 * 1023 / 1024 * 1e9 / machine.resources[card]
     assert beside[0] - alone[0] == pytest.approx(wire, rel=1e-6), "half of the card for the whole time"
     assert twice[card] == pytest.approx(once[card] + 1e12, rel=1e-9)
-    told = [note for note in notes if "go on with it" in note or "in phases" in note]
+    told = [note for note in notes if "continue with it" in note or "in phases" in note]
     assert len(told) == 2, "that phases are approximate, and that ranks end at different times"

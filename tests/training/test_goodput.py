@@ -132,7 +132,7 @@ def test_planned_maintenance_loses_nothing_but_the_restart():
     cause = Cause("maintenance", Constant(1.0), "cluster", loses_node=False, planned=True)
     recovery = Recovery(timeout=60.0, restart=5.0)
     run = play(FailingRun(1, SYNC, recovery=recovery, work=200.0), (50.0, -1), (52.0, -1), (64.0, -1), cause=cause)
-    assert spent(run) == {"useful": 200.0, "checkpoint": 10.0 + 10.0, "restart": 15.0}, "a job that is down is not told"
+    assert spent(run) == {"useful": 200.0, "checkpoint": 10.0 + 10.0, "restart": 15.0}, "down: not notified"
 
 
 def test_an_observation_ends_when_its_time_is_up():

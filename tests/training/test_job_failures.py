@@ -139,7 +139,7 @@ def test_only_machines_that_take_part_fail():
         ({"failures": {**KEYS, "interval": "1000 h"}}, "failures.interval: the run of"),
         ({"failures": {"node_mtbf": "200 h"}}, "failures.interval: give an interval"),
         ({"failures": {}}, "failures: nothing fails and nothing is saved"),
-        ({"program": {**PROGRAM, "total": 0}}, "total: failures are played over the whole run"),
+        ({"program": {**PROGRAM, "total": 0}}, "total: failures are simulated over the whole run"),
         ({"program": {**PROGRAM, "failures": KEYS}}, "program.failures: failures have a table of their own"),
         ({"program": {"use": "async-chain"}}, "failures: the program 'async-chain' has no failures"),
     ],

@@ -28,7 +28,7 @@ def test_slices_come_one_after_the_other_so_that_one_port_works_at_a_time(catalo
     rate = machine.route("n0/cpu0", "n1/cpu0").bandwidth
     session = with_servers(machine, opening=True, **plan)
     assert 6 * S / rate < before(session) < 9 * S / rate, "at most a push and a pull more, for the broadcast"
-    assert session.metrics["time per step"][0] > before(session), "the only step is told with what came before"
+    assert session.metrics["time per step"][0] > before(session), "the only step is reported with what came before"
     assert announce.__doc__
 
 

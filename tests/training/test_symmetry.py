@@ -92,7 +92,7 @@ def test_ranks_that_end_at_different_times_are_simulated_one_by_one(algorithm):
     assert "end a collective at different times" in m.notes[0]
     assert m.now == run(star(6), layers(), exact=True, **options).now
     together = run(star(6), layers(), exact=False, **options)
-    assert "go on with it" in together.notes[-1]
+    assert "continue with it" in together.notes[-1]
     assert m.now != together.now
     assert len(run(star(6), layers()).simulation.devices) == 1  # a ring ends for all at once
 
@@ -102,7 +102,7 @@ def test_ranks_that_are_kept_while_two_collectives_share_links_are_told():
     options |= {"speeds": (0.5,) * 5}
     together = run(star(6), layers(2, update=1e-4), exact=False, **options)
     assert together.now > run(star(6), layers(2, update=1e-4), exact=True, **options).now
-    assert "go on with it" in together.notes[-1]
+    assert "continue with it" in together.notes[-1]
 
 
 def test_a_straggler_makes_the_others_wait():

@@ -31,7 +31,7 @@ def lines(questions=QUESTIONS):
     """Lines of the tables, one for what each time is left out."""
     for by in LABELS:
         found = grades(by, questions)
-        yield f"| {by} left out | figures | held | drawn anew | p | upper/lower | score | one width | none |"
+        yield f"| {by} left out | figures | held | drawn again | p | upper/lower | score | one width | none |"
         yield "|---|--:|--:|--:|--:|--:|--:|--:|--:|"
         for one in [*found, pooled(found)]:
             low, high = one.share_range
@@ -72,7 +72,7 @@ def main(arguments=None):
     """Print the tables."""
     parser = argparse.ArgumentParser(prog="python -m tests.truth.intervals", description=__doc__)
     parser.add_argument("--truth", type=Path, help="the folder of measured data; SIMPERF_TRUTH by default")
-    parser.add_argument("--write", action="store_true", help="make the files of errors anew, first")
+    parser.add_argument("--write", action="store_true", help="make the files of errors again, first")
     parser.add_argument("--only", default="", help="questions that begin so")
     parser.add_argument("--page", action="store_true", help="put the tables into the page of the documentation")
     given = parser.parse_args(arguments)

@@ -87,7 +87,7 @@ def main(arguments=None):
     parser.add_argument("--draws", type=int, default=0, help="steps that are drawn for percentiles; 64 by default")
     parser.add_argument("--only", default="*", help="cases, as a shell pattern")
     parser.add_argument("--catalogue", action="store_true", help="without kernels measured on a case's own machine")
-    parser.add_argument("--force", action="store_true", help="play cases of more events than a run may, too")
+    parser.add_argument("--force", action="store_true", help="simulate cases of more events than a run may, too")
     given = parser.parse_args(arguments)
     folder = given.cases or truth_folder() / "llm"
     if given.percentiles:

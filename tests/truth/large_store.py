@@ -75,7 +75,7 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(prog="python -m tests.truth.large_store", description=__doc__)
     parser.add_argument("families", nargs="*", help="names of files without .json; all by default")
     parser.add_argument("--limit", type=int, default=60, help="seconds of the processor for a case [%(default)s]")
-    parser.add_argument("--missing", action="store_true", help="play cases that the table does not have")
+    parser.add_argument("--missing", action="store_true", help="simulate cases that the table does not have")
     given = parser.parse_args(arguments)
     folder, played = truth_folder() / "llm", f"{simperf.__version__} {date.today()}"
     for family in given.families or sorted(path.stem for path in folder.glob("*.json")):

@@ -128,7 +128,7 @@ def main(arguments=None):
     """Fit and grade."""
     parser = argparse.ArgumentParser(prog="python -m tests.truth.paces", description=__doc__)
     parser.add_argument("stacks", nargs="*", help="all by default")
-    parser.add_argument("--limit", type=int, default=30, help="seconds of the processor for a play [%(default)s]")
+    parser.add_argument("--limit", type=int, default=30, help="seconds of the processor for a simulate [%(default)s]")
     given = parser.parse_args(arguments)
     groups = {}
     for one in read_large_cases(truth_folder() / "llm")[0]:

@@ -20,7 +20,7 @@ def percentile_lines(folder, families=(), *, only="*", draws=0):
     chosen = [one for one in cases if fnmatch(one.name, only) and measured_ratios(one)]
     missed = {}
     ratios = " | ".join(f"p{percent}/p50 measured | predicted" for percent in PERCENTS)
-    yield f"| case | GPUs | varies | {ratios} | played in |"
+    yield f"| case | GPUs | varies | {ratios} | simulated in |"
     yield "|---|--:|---|" + "--:|" * (2 * len(PERCENTS) + 1)
     for one in chosen:
         measured = measured_ratios(one)

@@ -3,7 +3,7 @@
 The present errors are the ratchet's (tests/truth/ratchet.py). The largest are those of large models where GPUs use the
 memory of AMD hosts (Lambda's runs with NCCL_P2P_DISABLE, above all eight A100), which is slower there than its parts
 allow, of sentences of unequal length, of work in Python, and of Lambda's Tacotron 2, whose figures are mostly of one
-step that began by waiting for loaders (docs/explanation/training.md).
+step that began by waiting for loaders (docs/validation/data-parallelism.md).
 """
 
 from statistics import median

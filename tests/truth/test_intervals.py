@@ -45,4 +45,4 @@ LONG = [pytest.param(one, marks=pytest.mark.long) for one in (ONE_GPU, SCALING, 
 @pytest.mark.truth
 @pytest.mark.parametrize("question", [COLLECTIVES, KERNELS, LARGE, *LONG])
 def test_errors_are_those_of_today(question, truth):
-    assert moved(question, list(ERRORS[question](truth))) < MOST, f"{AGAIN} makes the errors anew"
+    assert moved(question, list(ERRORS[question](truth))) < MOST, f"{AGAIN} makes the errors again"

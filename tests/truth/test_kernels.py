@@ -35,7 +35,7 @@ def test_intervals_of_a_profile_hold_other_shapes_of_its_gpu(tables):
     mine = [product_calls(table) for table in tables if table.part.name in ("a100-sxm4-80gb", "h100-sxm5-80gb")]
     every = list(interval_grades(mine, draws=40, every=24))
     held, graded = (sum(getattr(one, name) for one in every) for name in ("held", "graded"))
-    assert 0.82 < held / graded < 0.96, "of 90 %; 40 draws leave 2 % out"
+    assert 0.82 < held / graded < 0.96, "of 90 %; 40 samples leave 2 % out"
     assert all(0.05 < one.width < 0.3 for one in every)
 
 

@@ -8,7 +8,7 @@ from simperf.scenario import load_scenario, shipped_scenarios
 from simperf.scenario.expectation import Expectation
 from simperf.units import parse
 
-#: cases of training that no scenario stands for; docs/explanation/training.md says why
+#: cases of training that no scenario stands for; docs/validation/data-parallelism.md says why
 LEFT_OUT = {
     "alcf-resnet50-tcp-vs-ofi",
     "mxnet-train-bs-m60",
@@ -78,5 +78,5 @@ def test_every_case_of_training_is_set_up_or_left_out_for_a_reason(cases):
 
 
 def test_the_docs_name_every_case_that_is_left_out():
-    page = (Path(__file__).parents[2] / "docs" / "explanation" / "training.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "validation" / "data-parallelism.md").read_text("utf-8")
     assert not [name for name in LEFT_OUT if f"`{name}`" not in page]

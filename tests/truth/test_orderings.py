@@ -83,7 +83,7 @@ def test_two_stores_that_were_measured_alike_are_not_ordered(cases):
     assert min(socket) < min(local)
     assert max(local) < max(socket)
     alone, both = (cases[f"mxnet-kv-device-{count}gpu"]["measured"]["value"] for count in (2, 8))
-    assert max(alone) < min(both), "the others are told apart by every run"
+    assert max(alone) < min(both), "the others are distinguished by every run"
     assert max(both) < min(local)
 
 

@@ -315,7 +315,7 @@ def test_what_does_not_divide_is_refused(options, key, told):
 
 def test_kernels_not_yet_played():
     for model, kernels in ((GPT, replace(FUSED, norm="unfused")), (replace(LLAMA, qk_norm=True), LayerKernels())):
-        with pytest.raises(InputError, match="not yet played with a layout"):
+        with pytest.raises(InputError, match="not yet simulated with a layout"):
             rank_passes(model, kernels)
 
 

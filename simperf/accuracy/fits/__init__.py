@@ -1,1 +1,1 @@
-"""Fits to published tables: constants from some of the points, held against the others."""
+"""Fits to published tables: constants from some of the points, compared with the others."""

@@ -1,4 +1,4 @@
-"""Profiles of half of the sizes of published collective times, played at the other half.
+"""Profiles of half of the sizes of published collective times, simulated at the other half.
 
 A profile is made of every second size as `simperf calibrate fit` makes it, and the other sizes are what
 `simperf.collective` gives with it. It refuses a time that the links of the machine do not allow: that is a row, too.

@@ -60,7 +60,7 @@ class FitRow:
 
     @property
     def reached(self) -> float:
-        """The error that the goal is held against: of points not fitted, if there are any."""
+        """The error that the goal is compared with: of points not fitted, if there are any."""
         return self.outside if self.predicted else self.inside
 
     @property
@@ -86,7 +86,7 @@ def row_of(
     note: str = "",
     source: str = "",
 ) -> FitRow:
-    """A row of several fits and the points that each was held against."""
+    """A row of several fits and the points that each was compared with."""
     inside = np.concatenate([one.errors() for one, _ in found])
     away = [(one, data) for one, data in found if data is not None and len(data)]
     outside = np.concatenate([one.errors(data) for one, data in away]) if away else np.zeros(0)

@@ -1,4 +1,4 @@
-"""Measured training steps, and what their kernels take on a GPU that nobody measured.
+"""Measured training steps, and what their kernels take on a GPU without measurements.
 
 The shipped scenarios of measured training of several GPUs say what one does alone. Here that is taken away, to be
 predicted. Scenarios of one GPU quote its speed as what was measured.
@@ -153,7 +153,7 @@ def measured_steps(patterns: Sequence[str] = (), *, stack: bool = True, quoted: 
     stack : bool
         With the scenario's stack; else as if the program behind the number were unknown.
     quoted : bool
-        With steps that scenarios of one GPU quote as what was measured. The profile of GPUs that nobody measured is
+        With steps that scenarios of one GPU quote as what was measured. The profile of GPUs without measurements is
         not made of these.
     """
     seen = set()

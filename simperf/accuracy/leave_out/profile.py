@@ -1,4 +1,4 @@
-"""The profile of GPUs that nobody measured: what kernels and whole steps were missed by, as standard deviations."""
+"""The profile of GPUs without measurements: errors of kernels and whole steps, as standard deviations."""
 
 from __future__ import annotations
 

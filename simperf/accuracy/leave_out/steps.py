@@ -1,7 +1,7 @@
-"""What whole training steps are missed by beside their kernels: medians of a precision, architectures, and steps.
+"""Errors of whole training steps beyond those of their kernels: medians of a precision, architectures, and steps.
 
-Each measured step is predicted as if nobody had measured any GPU of its architecture. What it is missed by holds what
-its kernels are missed by, and what no table of kernels has: the framework, and the algorithms that its libraries choose
+Each measured step is predicted as if nobody had measured any GPU of its architecture. Its error contains the
+errors of its kernels, and what no table of kernels has: the framework, and the algorithms that its libraries choose
 (TF32, Winograd). The draws of its kernels say how large the first is; what is left is the second.
 """
 
@@ -26,7 +26,7 @@ __all__ = ["StepMiss", "kernel_figures", "step_coverage", "step_figures", "step_
 
 @dataclass(frozen=True, slots=True)
 class StepMiss:
-    """What a step was missed by while its GPU's architecture was left out, as logarithms.
+    """Error of a step whose GPU's architecture was left out, as logarithms.
 
     Parameters
     ----------

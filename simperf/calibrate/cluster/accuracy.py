@@ -65,7 +65,7 @@ class PredictedPoint:
 
     @property
     def group(self) -> str:
-        """What it is told together with."""
+        """What it is reported together with."""
         at = self.point.at
         if self.fitted:
             return "fitted sends"
@@ -107,7 +107,7 @@ def hold_against(
     rate : float, optional
         Whose sends are (or were) fitted [B/s].
     samples : int
-        So many times constants are fitted to readings drawn anew, for the intervals; none are given if 0.
+        So many times constants are fitted to readings drawn again, for the intervals; none are given if 0.
     """
     if stack is None:
         stack = fit_constants(data, rate).stack

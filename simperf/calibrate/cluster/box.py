@@ -104,7 +104,7 @@ class Box:
         self.workers.clear()
 
     def reshape(self, shape: Shape) -> None:
-        """Shape the links anew, unless they have that shape."""
+        """Shape the links again, unless they have that shape."""
         if shape != self.network.shape:
             self.network.reshape(shape)
 

@@ -96,13 +96,13 @@ def measure(
         Of the links at the start.
     wanted : iterable of Point
     output : path, optional
-        Written after every few points, so that an interrupted run goes on where it was.
+        Written after every few points, so that an interrupted run continues where it was.
     before : Dataset, optional
         What was measured earlier.
     seconds : float
         Stop after so long [s].
     progress : callable
-        Told points done, points in all and what is next.
+        Called with points done, points in all and what is next.
     command : str
         Kept in the data set.
     priority : str
@@ -148,7 +148,7 @@ def measure(
 
 
 class _Kept:
-    """What has been measured so far, in a file from time to time, so that an interrupted run goes on where it was."""
+    """What has been measured so far, in a file from time to time, so that an interrupted run continues where it was."""
 
     def __init__(self, dataset: Dataset, output: str | os.PathLike[str] | None) -> None:
         self.dataset = dataset
@@ -228,7 +228,7 @@ def priority_of(data: Dataset) -> str:
 
 
 def goes_on(before: Dataset, path: str | os.PathLike[str], priority: str = REAL_TIME) -> None:
-    """Refuse to go on with a file that is of no boxed cluster, or of another machine or torch.
+    """Refuse to continue with a file that is of no boxed cluster, or of another machine or torch.
 
     Parameters
     ----------

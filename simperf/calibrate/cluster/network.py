@@ -167,7 +167,7 @@ class Network:
         _call("ip", "netns", "add", name)
 
     def reshape(self, shape: Shape) -> None:
-        """Shape all links anew."""
+        """Shape all links again."""
         self.shape = shape
         for host in range(self.hosts):
             for where, device, limit in (

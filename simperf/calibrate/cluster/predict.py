@@ -41,7 +41,7 @@ def predict(
     *,
     cores: float = CORES,
 ) -> Prediction:
-    """Play the scenario of a point.
+    """Simulate the scenario of a point.
 
     Parameters
     ----------

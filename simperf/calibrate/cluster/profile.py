@@ -2,13 +2,13 @@
 
 Three kinds of models stand in it. ``network-stack`` holds the constants, which `simperf.run` applies to machines
 whose hosts have a network stack, fitted to the sends of all recordings together; its
-joint draws are fits to readings drawn anew, of one recording after the other, so that they know how far an hour is from
-the next. ``boxed.step.MODEL`` holds the training steps of one process alone, with the same draws. ``boxed.miss.GROUP``
-holds what was missed: every recording is predicted from the others (a single one from its own sends), and the interval
-of a prediction is what nine of ten points of its group missed, as in `simperf.calibrate.uncertainty.conformal`. Where
-nothing is measured, it is not known how disturbed the machine will be: recordings are taken as they were, quiet and
-less quiet ones (``ratio``). A recording that is held against a profile tells it by its own sends (``usual``, ``low``
-and ``high``, of `simperf.calibrate.uncertainty.conformal.Scores`).
+joint samples are fits to readings drawn again, of one recording after the other, so that they know how far an hour is
+from the next. ``boxed.step.MODEL`` holds the training steps of one process alone, with the same draws.
+``boxed.miss.GROUP`` holds what was missed: every recording is predicted from the others (a single one from its own
+sends), and the interval of a prediction is what nine of ten points of its group missed, as in
+`simperf.calibrate.uncertainty.conformal`. Where nothing is measured, it is not known how disturbed the machine will be:
+recordings are taken as they were, quiet and less quiet ones (``ratio``). A recording that is compared with a profile
+tells it by its own sends (``usual``, ``low`` and ``high``, of `simperf.calibrate.uncertainty.conformal.Scores`).
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def boxed_models(recordings: Sequence[Dataset], *, samples: int = DRAWS, seed: i
     recordings : sequence of Dataset
         Of one machine, at least one.
     samples : int
-        Fits to readings drawn anew.
+        Fits to readings drawn again.
     seed : int
 
     Raises
@@ -117,7 +117,7 @@ def _constant(value: float, drawn: Sequence[float], unit: str) -> FittedConstant
 
 
 def _missed(recordings: Sequence[Dataset]) -> dict[str, FittedModel]:
-    """What is missed by group, each recording predicted from the others; from its own sends, if there is one only."""
+    """Errors by group, each recording predicted from the others; from its own sends, if there is one only."""
     others = [[one for one in recordings if one is not each] or [each] for each in recordings]
     if len(recordings) == 1:
         found = [_misses(recordings[0], others[0])]
@@ -209,7 +209,7 @@ def hold_profile(profile: ProfilePart, data: Dataset) -> tuple[PredictedPoint, .
     ----------
     profile : ProfilePart
     data : Dataset
-        One that was fitted, whose sends are told apart then, or another.
+        One that was fitted, whose sends are distinguished then, or another.
     """
     sends = fitted_points(data)
     known = not set(str(profile.made.get("parts", "")).split()).isdisjoint(parts(data))

@@ -1,4 +1,4 @@
-"""Points of a boxed cluster as scenarios: what `simperf run` plays, machine and program.
+"""Points of a boxed cluster as scenarios: what `simperf run` simulates, machine and program.
 
 Hosts are CPUs behind a switch. Every end of a link is shaped by a token bucket, all hosts share the cores of the one
 machine that they live in, and the network stack is that of the catalogue with the constants that were fitted.

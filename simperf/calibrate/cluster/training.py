@@ -95,7 +95,7 @@ def asynchronous(work: HostOrder) -> list[list[float]]:
     """The last rank serves: takes each worker's gradient as it comes, applies it, and sends the weights back.
 
     With ``synchronous`` it waits for all gradients of a step. A thread a worker, as servers have; one update at a time.
-    Each repeat is so many ``steps`` of all workers, from a common start; its begin and end are told.
+    Each repeat is so many ``steps`` of all workers, from a common start; its begin and end are reported.
     """
     import torch
 

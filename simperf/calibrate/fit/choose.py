@@ -204,7 +204,7 @@ def _sync(series: str, points: Sequence[Measurement], dataset: Dataset) -> Itera
     states = ("launch-to-return", "after-launch")
     after = [p for p in dataset.select("sync/synchronize") if p.at.get("state") in states]
     if after:
-        title = "from a launch behind an idle queue until the host goes on (t3, with t1 and a short kernel)"
+        title = "from a launch behind an idle queue until the host continues (t3, with t1 and a short kernel)"
         yield _same("wait.round", "round", title, "sync/synchronize", after)
     idle = [p for p in dataset.select("sync/synchronize") if p.at.get("state") == "idle"]
     if idle:

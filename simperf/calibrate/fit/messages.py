@@ -33,7 +33,7 @@ def alpha_beta(name: str, title: str) -> Model:
 
 
 def copy_model(name: str, title: str) -> Model:
-    """A copy: `setup` [s] and `bandwidth` [B/s], as `simperf.engine` plays it."""
+    """A copy: `setup` [s] and `bandwidth` [B/s], as `simperf.engine` simulates it."""
 
     def copy(values: Mapping[str, float], columns: Columns) -> Array:
         return np.asarray(values["setup"] + columns["nbytes"] / values["bandwidth"])

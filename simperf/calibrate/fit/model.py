@@ -83,7 +83,7 @@ class Model:
 
 @dataclass(frozen=True)
 class Data:
-    """Points that a model is fitted to, or held against.
+    """Points that a model is fitted to, or compared with.
 
     Parameters
     ----------

@@ -129,7 +129,7 @@ def product_columns(gemms: Sequence[Gemm], part: GpuRates | None, *, dtype: str 
 def product_models(
     name: str, title: str, part: GpuRates | None, *, dtype: str = "fp32", overhead: float | None = None
 ) -> list[Model]:
-    """All models of products that `simperf.cost` plays, the plain ones first: the strict criterion chooses among them.
+    """All models of products that `simperf.cost` simulates, the plain ones first; the strict criterion chooses.
 
     No rate can exceed the peak of the data sheet.
 

@@ -100,11 +100,11 @@ def fit_dataset(
     seed : int
         Of the bootstrap.
     progress : callable, optional
-        Told the name of each model before it is fitted.
+        Called with the name of each model before it is fitted.
     sessions : sequence of Dataset
         That `dataset` was pooled from: intervals then know how far they are apart.
     draws : int
-        Joint draws of each fit; 0 asks for values without intervals.
+        Joint samples of each fit; 0 asks for values without intervals.
 
     Raises
     ------

@@ -162,7 +162,7 @@ def fit(model: Model, data: Data, *, seed: int = 0, draws: int = DRAWS) -> Fit:
     seed : int
         Of the bootstrap.
     draws : int
-        Joint draws to keep; 0 asks for the values alone, without intervals.
+        Joint samples to keep; 0 asks for the values alone, without intervals.
 
     Raises
     ------

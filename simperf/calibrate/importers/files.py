@@ -80,7 +80,7 @@ def import_file(
             found = import_nccl_text(text, name, collective=collective, ranks=ranks)
     else:
         known = ", ".join(KINDS)
-        raise InputError(Problem("what this is cannot be told", file=name, key="--kind", expected=known))
+        raise InputError(Problem("what this is cannot be determined", file=name, key="--kind", expected=known))
     if not found.dataset.measurements:
         raise InputError(list(found.problems) or [Problem("nothing in it could be read", file=name, expected=kind)])
     return replace(found, used=frozenset(used))

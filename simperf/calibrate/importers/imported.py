@@ -125,7 +125,7 @@ def refuse_lines(text: str, name: str, expected: str) -> None:
 
 
 def kind_of(text: str) -> str:
-    """What a file is, from how it begins; empty if that cannot be told.
+    """What a file is, from how it begins; empty if that cannot be determined.
 
     Examples
     --------

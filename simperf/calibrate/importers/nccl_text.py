@@ -1,6 +1,6 @@
 """Logs of nccl-tests as people keep them: the table that the program prints, with whatever stands around it.
 
-The layout is described in doc/PERFORMANCE.md of nccl-tests; columns are told by the header, so that logs of old
+The layout is described in doc/PERFORMANCE.md of nccl-tests; columns are recognised by the header, so that logs of old
 versions (``error``, no ``root``) and new ones (``#wrong``) are both read. Names of hosts, which a log has, are not
 kept.
 """
@@ -71,7 +71,7 @@ def known_collective(name: str) -> str:
 
 
 def ranks_from(collective: str, factor: float) -> int:
-    """Ranks that make busbw so many times algbw; 0 if that cannot be told.
+    """Ranks that make busbw so many times algbw; 0 if that cannot be determined.
 
     Examples
     --------
@@ -181,7 +181,7 @@ def _counted(kind: str, factors: list[float]) -> int:
 def _row(fields: list[str], columns: tuple[str, ...]) -> tuple[dict[str, Value], list[tuple[bool, float]], float] | str:
     """Conditions, times by in_place, and busbw over algbw; or why the row cannot be read."""
     if not columns:
-        return "there is no header before it, from which the columns could be told"
+        return "there is no header before it, from which the columns could be determined"
     if len(fields) < columns.index("busbw") + 1:
         return f"{len(fields)} of {len(columns)} columns, the line is cut off: a whole one is expected"
     table: dict[str, list[str]] = {}

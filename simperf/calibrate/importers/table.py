@@ -153,7 +153,7 @@ def import_table(text: str, name: str, *, series: str = "") -> Imported:
 
 
 def _refuse_odd(reading: Column, value: float, at: Mapping[str, Value]) -> None:
-    """Refuse a reading, a size or a number of ranks that nobody has measured.
+    """Refuse a reading, a size or a number of ranks without measurements.
 
     Raises
     ------

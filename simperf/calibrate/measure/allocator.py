@@ -15,7 +15,7 @@ _NEVER = 2**31 - 1
 def keep_memory() -> bool:
     """Tell the C library to keep what is freed instead of giving it back to the system; whether it does.
 
-    By default glibc maps every large block anew and returns it at once, so that each large result of an operation
+    By default glibc maps every large block again and returns it at once, so that each large result of an operation
     costs a page fault every 4 KiB: often more than the operation. The performance tuning guide of PyTorch recommends
     allocators that keep memory (jemalloc, TCMalloc) for this reason. What fresh memory costs is a series of its own,
     ``copy/fresh``.

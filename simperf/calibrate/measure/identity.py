@@ -24,7 +24,7 @@ def refuse_another(
     *,
     conditions: Mapping[str, Value],
 ) -> None:
-    """Refuse to go on with a file of another machine, another torch or other conditions.
+    """Refuse to continue with a file of another machine, another torch or other conditions.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def refuse_another(
             file=os.fspath(path),
             key=name,
             value=repr(was),
-            expected=f"{is_!r}, as here; --fresh begins anew, another -o keeps both",
+            expected=f"{is_!r}, as here; --fresh begins again, another -o keeps both",
         )
         for name, was, is_ in pairs
         if was != is_

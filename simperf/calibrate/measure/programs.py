@@ -1,4 +1,4 @@
-"""Short programs as people write them, timed whole: held out, to be played by the simulator. Not run on hardware yet.
+"""Short programs as people write them, timed whole and held out. Not run on hardware yet.
 
 Each has its counterpart over the simulator's verbs in `simperf.calibrate.programs`; the conditions of a point are that
 one's parameters. Sizes are none of those that constants are fitted to.

@@ -1,6 +1,6 @@
 """Measuring again what the host of a virtual machine disturbed, when all else is done.
 
-Disturbances come in stretches of seconds to minutes, so a point that was disturbed is worth another try later, and the
+Disturbances last for seconds to minutes, so a point that was disturbed is worth another try later, and the
 end of one is waited for. Which of two readings stays is decided by what was taken away meanwhile, never by what they
 say.
 """

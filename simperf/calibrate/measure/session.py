@@ -61,7 +61,7 @@ class MeasuringSession:
     command : str
         For the record.
     fresh : bool
-        Begin anew, whatever is in the file.
+        Begin again, whatever is in the file.
     seconds : float
         Within which disturbed points are measured again, all else included [s].
     now : callable
@@ -116,7 +116,7 @@ class MeasuringSession:
         self._known = {point.key: point for point in self.dataset}
 
     def run(self, tasks: Iterable[tuple[str, Task | str]], *, tell: Callable[[str, str, int], None]) -> Dataset:
-        """Measure what is missing, then again what was disturbed; save as it goes on, and return all.
+        """Measure what is missing, then again what was disturbed; save as it continues, and return all.
 
         Points that were measured again are in `repeated` then, by key; `late` counts tasks that there was no time for;
         `failed` says of others why they could not be measured again; `unmeasured`, for how many points of each series
@@ -127,8 +127,8 @@ class MeasuringSession:
         tasks : iterable of (family, Task or note)
             In the order in which they are measured: one that does not fit into the time left makes way for the next.
         tell : callable
-            Is told the family, the series and how many points more are done: before each task, and after each point;
-            and while the end of a disturbance is waited for.
+            Called with the family, the series and how many points more are done: before each task, and after each
+            point; and while the end of a disturbance is waited for.
 
         Raises
         ------

@@ -45,7 +45,7 @@ def family(bench: Bench) -> Family:
         x = bench.new("fp32")(1)
 
         def timeit(number: int) -> float:
-            """From the end of a kernel on the device until the host goes on."""
+            """From the end of a kernel on the device until the host continues."""
             total = 0.0
             for _ in range(number):
                 torch.cuda._sleep(200_000)

@@ -10,7 +10,7 @@ an M-estimator (P. J. Huber, *Robust Statistics*, 1981, section 7.6; M. Salibian
 Statistics 30(2), 2002, on why full refits are not needed). It costs one matrix product for all draws, so that
 intervals need no second search; a test holds their coverage against repetitions.
 
-`resampled` draws the readings of a whole data set anew, for constants that are fitted one after the other (B. Efron,
+`resampled` draws the readings of a whole data set again, for constants that are fitted one after the other (B. Efron,
 "Bootstrap methods: another look at the jackknife", Annals of Statistics 7(1), 1979).
 """
 

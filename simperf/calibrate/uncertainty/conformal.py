@@ -3,12 +3,12 @@
 A bootstrap of the constants knows how readings scatter, but not what the simulation leaves out, nor that the machine is
 another one an hour later. Both show in other recordings: there every point was predicted from the sends of its own
 recording, so that its miss holds the errors of model, constants and readings at once. A point's interval is made of
-the misses of the points most like it. What these share in a recording is told apart from what is each one's own, as in
-`simperf.calibrate.sessions`, because many points of two recordings are still two recordings. Where there is no other
+the misses of the points most like it. What these share in a recording is distinguished from what is each one's own, as
+in `simperf.calibrate.sessions`, because many points of two recordings are still two recordings. Where there is no other
 recording, the points that constants were fitted to are all that is known.
 
 Recordings are not alike: a machine on which something else runs is further off. What disturbs it shows in the sends
-that constants are fitted to (`disturbance`), which are known before anything is predicted. A point is missed by what
+that constants are fitted to (`disturbance`), which are known before anything is predicted. The error of a point is what
 the simulation leaves out there, in every recording, and by what disturbs this one; variances of causes that know
 nothing of each other add. So misses are divided by the root of both, and what they make is multiplied by that of the
 recording that is predicted: normalised conformal prediction (H. Papadopoulos, A. Gammerman, V. Vovk, "Normalized

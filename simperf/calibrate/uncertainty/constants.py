@@ -1,4 +1,4 @@
-"""Uncertainty of the constants of a fit: intervals, joint draws, and reasons for doubt."""
+"""Uncertainty of the constants of a fit: intervals, joint samples, and reasons for doubt."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Fitted:
         Best value, standard error, and the 90 % interval, in `unit`.
     unit : str
     draws : tuple of float
-        Joint draws: entry i belongs together in all constants of a fit.
+        Joint samples: entry i belongs together in all constants of a fit.
     note : str
         Why it should be doubted, such as that it is at a bound.
     """
@@ -92,7 +92,7 @@ def uncertain(
     scale : float
         Of the loss.
     draws : int
-        Joint draws to keep.
+        Joint samples to keep.
     rng : numpy Generator
     """
     residual = log_residual(model, data, values)

@@ -116,7 +116,7 @@ def variance_prior(
     freedom : float or sequence of float
         Of all, or of each.
     least : float
-        Deviation below which none is told from another.
+        Deviation below which none is distinguished from another.
 
     Examples
     --------
@@ -261,7 +261,7 @@ def gpu_spreads(
 ) -> dict[str, ErrorSpread]:
     """How far a board lies from what is predicted for it from others, by sort of kernel.
 
-    Let boards lie b apart from what all have in common. Predicted from the m - 1 others of m, a board is missed by
+    Let boards lie b apart from what all have in common. Predicted from the m - 1 others of m, a board has an error of
     m/(m-1) times its distance from their mean, so that m times the mean square of these misses estimates (m/(m-1))^2
     times m - 1 variances of b. The board that is to be predicted is m + 1st: its b counts, and the error of the mean.
     Sorts of kernels help each other, but what is usual among them is no surer than all the boards make it. What a board

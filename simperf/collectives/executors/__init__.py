@@ -1,4 +1,4 @@
-"""Executors of collectives: ways of playing a plan, each of which gives the times of the step-exact one.
+"""Executors of collectives: ways of simulating a plan, each of which gives the times of the step-exact one.
 
 - `Stepwise`, the reference: every send is a flow and an event of its own;
 - `Collapsed`: times without events as long as nothing else is on the links, by a recurrence or by rotation;

@@ -1,4 +1,4 @@
-"""The interface of executors: a plan on a machine, what it is played in, and a plan under way.
+"""The interface of executors: a plan on a machine, what it is simulated in, and a plan under way.
 
 An executor is a class whose objects are plans under way. All of them are made from the same arguments, are entered by
 ranks one after the other, tell when each rank is done, and give the times of the step-exact one
@@ -97,7 +97,7 @@ class PlacedPlan:
 
     @cached_property
     def playable(self) -> bool:
-        """Whether its sends are few enough to be played one by one, unasked."""
+        """Whether its sends are few enough to be simulated one by one, unasked."""
         return self.plan.nsends <= MOST_SENDS
 
     @cached_property
@@ -112,7 +112,7 @@ class PlacedPlan:
 
 @dataclass(frozen=True, eq=False)
 class Context:
-    """The surroundings in which collectives of one group are played.
+    """The surroundings in which collectives of one group are simulated.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ class Context:
     stacks : NetworkStacks, optional
         Of the machine's hosts.
     recorder : Recorder, optional
-        Is told of every send that is played.
+        Called with every send that is simulated.
     shaped : bool
         Links have token buckets.
     isolated : dict
@@ -161,11 +161,11 @@ class Executor(ABC):
     Parameters
     ----------
     placed : PlacedPlan
-        What is played.
+        What is simulated.
     nbytes : float
         Payload [B].
     context : Context
-        What it is played in.
+        What it is simulated in.
     entry : sequence of float, optional
         Delay from now until each participant takes part [s]; infinite for one that `enter` will be called for. If left
         out, servers take part from now on, and `enter` will be called for all ranks.
@@ -223,7 +223,7 @@ class Executor(ABC):
     @classmethod
     @abstractmethod
     def accepts(cls, placed: PlacedPlan, context: Context, *, exact: bool = False) -> bool:
-        """Whether it plays a plan in a context.
+        """Whether it simulates a plan in a context.
 
         Parameters
         ----------

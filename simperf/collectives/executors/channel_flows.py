@@ -66,7 +66,7 @@ def play_channels(
     capacities: Mapping[str, float] | None = None,
     traffic: Sequence[tuple[Sequence[str], float]] = (),
 ) -> Execution:
-    """Play channels on a network of their own.
+    """Simulate channels on a network of their own.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
-"""A collective that has its links to itself is computed at once; beside other traffic it is played.
+"""A collective that has its links to itself is computed at once; beside other traffic it is simulated.
 
 As long as nothing else draws on the links of a collective, nothing that happens elsewhere changes its times, and an
 executor without events may find them (`simperf.collectives.executors.isolated`). As soon as something else comes to one
-of these links, what has happened so far is played again send by send on a network of its own, and continues
-from there on the one network. What has too many sends for that goes on as flows, phase by phase
+of these links, what has happened so far is simulated again send by send on a network of its own, and continues
+from there on the one network. What has too many sends for that continues as flows, phase by phase
 (`simperf.collectives.flow_phases`). So two groups that share a NIC, or a collective beside a copy, see each other.
 """
 
@@ -51,9 +51,10 @@ def isolated(placed: PlacedPlan, nbytes: float, context: Context, entry: Sequenc
 class Collapsed(Executor):
     """A plan under way that is computed as a whole; the parameters are those of every `Executor`.
 
-    Ranks that enter together go on together, when the last of them is done, and none before the last rank has come; if
-    something has disturbed the collective, each goes on at its own end. A plan of too many sends to be played goes on
-    as phases when the last rank has come, and keeps in `approximated` what it would have been without other traffic.
+    Ranks that enter together continue together, when the last of them is done, and none before the last rank has come;
+    if something has disturbed the collective, each continues at its own end. A plan of too many sends to be simulated
+    continues as phases when the last rank has come, and keeps in `approximated` what it would have been without other
+    traffic.
     """
 
     method: ClassVar[str] = "collapsed"
@@ -106,7 +107,7 @@ class Collapsed(Executor):
         return self._found.time if together and self._found is not None else 0.0
 
     def _wait(self) -> None:
-        """Let the ranks go on when they will be done, as long as nothing comes between."""
+        """Let the ranks continue when they will be done, as long as nothing comes between."""
         run = self._found = isolated(self.placed, self.nbytes, self.context, self._entry)
         even = run.time - min(run.finish[: self.plan.nranks]) <= ROUNDING * run.time
         for party in self._parties:
@@ -142,7 +143,7 @@ class Collapsed(Executor):
             self.release(left)
 
     def _disturb(self) -> None:
-        """Something else is on the links: go on send by send, or phase by phase as soon as all ranks are there."""
+        """Something else is on the links: continue send by send, or phase by phase as soon as all ranks are there."""
         self.disturbed = True
         if self._stepwise is not None or self.approximated is not None:
             return
@@ -172,7 +173,7 @@ class Collapsed(Executor):
         play_phases(self.context, self.context.phases[key], self.env.now - self._began - late, ends, self._let_go)
 
     def _resume(self) -> Stepwise:
-        """What has happened up to now, played again alone, and from now on on the one network."""
+        """What has happened up to now, simulated again alone, and from now on on the one network."""
         now = float(self.env.now)
         resources = self.placement.machine.resources
         private = simpy.Environment(initial_time=self._began)

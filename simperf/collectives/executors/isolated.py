@@ -44,7 +44,7 @@ WITHOUT_EVENTS: tuple[Callable[[PlacedPlan, float, Sequence[float]], Execution |
 
 
 def play(placed: PlacedPlan, nbytes: float, entry: Sequence[float], *, traffic: Traffic = ()) -> Execution:
-    """Play every send on a network of its own.
+    """Simulate every send on a network of its own.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def play_isolated(
     placed, nbytes, entry, traffic
         As for `play`.
     exact : bool
-        Play every send.
+        Simulate every send.
     effort : Effort
         Most that is simulated send by send where `exact` does not force it.
 

@@ -25,7 +25,7 @@ def play_phases(
     ends: Sequence[tuple[float, Parties]],
     released: Callable[[Parties], None],
 ) -> None:
-    """Play what is left of a collective from now on; bytes that were moved before are counted at once.
+    """Simulate what is left of a collective from now on; bytes that were moved before are counted at once.
 
     Parameters
     ----------

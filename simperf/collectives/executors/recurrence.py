@@ -301,7 +301,7 @@ class Recurrence:
     # Phases of pipelines --------------------------------------------------------------
 
     def _pipelines(self, rows: Sequence[tuple[int, Channel, Phase]]) -> None:
-        """Pipeline phases that go on beside each other: when each chunk is where, and when each lane is free."""
+        """Pipeline phases that run concurrently: when each chunk is where, and when each lane is free."""
         nrounds = max(phase.nrounds for _, _, phase in rows)
         batches = [self.batch(rows, index) for index in range(nrounds)]
         batches = [batch for batch in batches if len(batch.src)]

@@ -25,7 +25,7 @@ Send = tuple[int, float, bool]
 
 
 class _Stage:
-    """A participant's work before it goes on: a round of steps, or a whole pipeline."""
+    """A participant's work before it continues: a round of steps, or a whole pipeline."""
 
     __slots__ = ("expected", "left", "pipeline", "sends")
 
@@ -113,7 +113,7 @@ class _Run:
         return stage
 
     def advance(self, who: int) -> None:
-        """Let a participant go on to the next stage in which it has something to do."""
+        """Let a participant continue to the next stage in which it has something to do."""
         while True:
             number = self.at[who] + 1
             self.at[who] = number
@@ -236,7 +236,7 @@ class Stepwise(Executor):
         start.callbacks.append(partial(self._enter, members))
 
     def move(self, env: simpy.Environment, network: FlowNetwork) -> None:
-        """Go on by another clock and on another network, to which all that is under way has been handed."""
+        """Continue by another clock and on another network, to which all that is under way has been handed."""
         self.env, self.network = env, network
         self.done = env.event()
 

@@ -1,7 +1,7 @@
 """Gloo's all-reduce: a ring whose blocks are cut into segments, two of them under way at a time.
 
 The payload is cut into at least two segments a rank, none larger than 1 MiB; while one segment is added up, the other
-one travels (``gloo/allreduce.cc``). Two channels carry every second segment each: on a channel a rank goes on to the
+one travels (``gloo/allreduce.cc``). Two channels carry every second segment each: on a channel a rank continues to the
 next segment when it has sent and received the one before. Gloo allows an odd number of segments a block; here it is
 even, so that a channel's segments are its own.
 """

@@ -2,7 +2,7 @@
 
 The payload is cut into a share a head (a rank of each server). All ranks of a server send
 a head's share to the switch, which hands the sum to the head; heads of different servers
-go on along double binary trees; and all goes back the same way. A port sends and receives
+continue along double binary trees; and all goes back the same way. A port sends and receives
 1 + 1/n payloads, where a ring takes almost two (Graham et al., "Scalable Hierarchical
 Aggregation Protocol", COM-HPC 2016; NVLink SHARP of NVSwitch 3, which NCCL calls NVLS).
 

@@ -1,4 +1,4 @@
-"""What limits a run, as a part of its report: regime, busiest resource, floor, critical path, resources by use."""
+"""What limits a run, for its report: regime, busiest resource, lower bound, critical path, resources by use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PARTS = 10
 
 
 def limits(result: Result) -> list[tuple[str, str]]:
-    """Regime, busiest resource, floor and overlap, each in words."""
+    """Regime, busiest resource, lower bound and overlap, each in words."""
     return [(name.capitalize(), text) for name, text in limit_words(result)]
 
 

@@ -50,7 +50,7 @@ def inline(figure: Any, *, name: str, text: str) -> str:
 def on_page(draw: Callable[[], Any], *, name: str, text: str) -> Markup:
     """A figure as part of a report, drawn once for a desk and once for a phone, and as wide as the page.
 
-    In a dark page all its colours are turned over together, so that what could be told apart still can.
+    In a dark page all its colours are turned over together, so that what could be distinguished still can.
 
     Parameters
     ----------

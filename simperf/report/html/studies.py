@@ -42,7 +42,7 @@ _TUNED = (
 )
 _SHARED = (
     "links shared max-min fairly, re-shared at every change; protocol overhead and latency of each link",
-    "the floor: what must leave and reach every rank, and how far it is",
+    "the lower bound: what must leave and reach every rank, and how far it is",
 )
 _NOT_MODELLED = (
     "packets, incast, congestion control; the ramp from few to many channels",
@@ -220,7 +220,7 @@ def _limits(best: Sequence[Row]) -> str:
         )
         for row in best
     ]
-    head = ("size", "algorithm", "limited by", "its busiest link", "time over the floor")
+    head = ("size", "algorithm", "limited by", "its busiest link", "time over the lower bound")
     caption = "NCCL's choice of each size" if best[0].choice else "The fastest algorithm of each size, idealised"
     return table(head, cells, caption=caption, numbers=(0, 3, 4))
 

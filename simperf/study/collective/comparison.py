@@ -58,7 +58,7 @@ class AlgorithmComparison:
     exact : bool
         Force the step-exact executor.
     force : bool
-        Play what would be refused as too large.
+        Simulate what would be refused as too large.
     named : bool
         The algorithms were named, and not just all of them.
     late, background : tuple of str
@@ -106,7 +106,8 @@ class AlgorithmComparison:
     def scaling(self, size: int, tables: Mapping[str, Sequence[Row]]) -> list[ScalingCurve]:
         """How each algorithm of `tables` scales at one size [B]: on fewer ranks, or fewer servers of a cluster.
 
-        The ideal is the floor, the time that no algorithm can beat. What takes too long or does not fit is left out.
+        The ideal is the lower bound, the time that no algorithm can beat. What takes too long or does not fit is left
+        out.
         """
         if self.late or self.background or self.choice.cluster:
             return []
@@ -125,7 +126,7 @@ class AlgorithmComparison:
                     with contextlib.suppress(SimperfError):
                         (row,) = self._rows(built, name, [size], {"effort": MAP})
                         line.append(Scaled(len(built.ranks), row.time, row.floor))
-        ideal = "the floor, the time that no algorithm can beat"
+        ideal = "the lower bound, the time that no algorithm can beat"
         lines = [ScalingCurve("ranks", name, "time", ideal, tuple(sorted(line))) for name, line in points.items()]
         return [line for line in lines if len(line.points) > 1]
 
@@ -244,10 +245,10 @@ class AlgorithmComparison:
 
 
 def _with_force(error: Exception) -> Exception:
-    """An error of what is too large says which option plays it all the same."""
+    """An error of what is too large says which option simulates it all the same."""
     if not isinstance(error, EffortError):
         return error
-    told = "; or --force, which plays it all the same"
+    told = "; or --force, which simulates it all the same"
     return EffortError([replace(one, key="--algo", expected=one.expected + told) for one in error.problems])
 
 

@@ -78,7 +78,7 @@ class CollectiveRequest:
     exact : bool
         Force the step-exact executor.
     force : bool
-        Play what would be refused as too large.
+        Simulate what would be refused as too large.
     late, background : sequence of str
         As `simperf.study.collective.disturbances` reads them.
     given : collection of str

@@ -56,7 +56,7 @@ def collective(
     Returns
     -------
     CollectiveTable
-        A `simperf.collectives.bench.Row` a size: time [s], bandwidths [B/s], its floor [s], and what NCCL chose.
+        A `simperf.collectives.bench.Row` a size: time [s], bandwidths [B/s], its lower bound [s], and what NCCL chose.
 
     Raises
     ------
@@ -119,7 +119,7 @@ def read_profile(profile: ProfilePart | str | os.PathLike[str] | None) -> Profil
 
 
 def calibrated(catalog: Catalog, profile: ProfilePart | None, changed: dict[str, set[str]]) -> Catalog:
-    """The catalogue with the constants of a profile; `changed` is told which parts it changes."""
+    """The catalogue with the constants of a profile; `changed` is called with the parts it changes."""
     if profile is None:
         return catalog
     from simperf.scenario.calibration import adjusted

@@ -69,7 +69,7 @@ class StepBounds:
     Parameters
     ----------
     session : Session
-        Of a scenario on the machine, in which nothing is played.
+        Of a scenario on the machine, in which nothing is simulated.
     nodes : sequence of str
         Of the GPUs that train.
     """

@@ -34,7 +34,7 @@ def nothing_fits(request: LayoutRequest, machines: Sequence[WeighedMachine]) -> 
     full = [(one.full[0], one) for one in machines if one.full]
     if not full:
         reasons = "; ".join(dict.fromkeys(why for one in machines for why in one.refusals))
-        return InputError(request.toml.problem(("layouts",), f"no layout can be played: {reasons}"))
+        return InputError(request.toml.problem(("layouts",), f"no layout can be simulated: {reasons}"))
     least, machine = min(full, key=lambda each: each[0].memory / each[1].capacity)
     count = sum(len(one.full) for one in machines)
     have, need = format_quantity(machine.capacity, "B"), format_quantity(least.memory, "B")

@@ -46,7 +46,7 @@ class LayoutPlan:
     ----------
     request : LayoutRequest
     ranked : tuple of RankedLayout
-        Those that were played, the feasible ones first, by the time of a step.
+        Those that were simulated, the feasible ones first, by the time of a step.
     failed : tuple of (str, str)
         Those whose run failed, and why.
     searched : tuple of Searched
@@ -67,7 +67,7 @@ class LayoutPlan:
         return self.ranked[0]
 
     def scenario(self, number: int = 1) -> Scenario:
-        """The scenario that played layout `number`, for `simperf.run` and `simperf.limits`.
+        """The scenario that simulated layout `number`, for `simperf.run` and `simperf.limits`.
 
         Raises
         ------
@@ -81,14 +81,14 @@ class LayoutPlan:
         return make_scenario(layout_scenario(self.request, one.machine, one.choice), folder=self.request.folder)
 
     def counts(self) -> dict[str, int]:
-        """How many layouts were looked at, do not fit, were played, and were ruled out by their bound."""
+        """How many layouts were looked at, do not fit, were simulated, and were ruled out by their bound."""
         return {
             "layouts": sum(one.machine.layouts for one in self.searched),
             "do not fit": sum(len(one.machine.full) for one in self.searched),
             "simulated": sum(len(one.played) for one in self.searched),
             "ruled out by bound": sum(len(one.left) for one in self.searched if one.finished),
             "not reached": sum(len(one.left) for one in self.searched if not one.finished),
-            "cannot be played": sum(sum(one.machine.refusals.values()) for one in self.searched),
+            "cannot be simulated": sum(sum(one.machine.refusals.values()) for one in self.searched),
         }
 
     def gap(self) -> float:
@@ -110,9 +110,9 @@ class LayoutPlan:
         return fastest.step / fastest.bound - 1.0
 
     def near(self) -> int:
-        """Layouts that were not played whose bound is so near to the fastest on their machine that they may be as fast.
+        """Layouts not simulated whose bound is so near to the fastest on their machine that they may be as fast.
 
-        They cannot be faster, but might not be told from it.
+        They cannot be faster, but might not be distinguished from it.
         """
         found = 0
         for one in self.searched:
@@ -208,7 +208,7 @@ def plan_layouts(
     ------
     InputError
         The file is wrong; no layout divides the model; none fits, then with the nearest that does; or none can be
-        played.
+        simulated.
     """
     check_engine(engine)
     if isinstance(request, Mapping):
@@ -234,7 +234,7 @@ def _answer(request: LayoutRequest, found: list[Searched]) -> LayoutPlan:
             ranked.append(made)
     if not ranked:
         reasons = "; ".join(dict.fromkeys(why for _, why in failed))
-        raise InputError(request.toml.problem(("layouts",), f"no layout can be played: {reasons}"))
+        raise InputError(request.toml.problem(("layouts",), f"no layout can be simulated: {reasons}"))
     ranked.sort(key=lambda one: (not one.feasible, one.time or one.step, one.cost or 0.0, one.choice.name))
     good = [index for index, one in enumerate(ranked) if one.feasible]
     keys = [(ranked[index].step, ranked[index].cost or 0.0, float(ranked[index].machine.gpus)) for index in good]
@@ -304,9 +304,9 @@ def _with_failures(request: LayoutRequest, servers: int, precision: str, work: f
     size = state_nbytes(Dimensions(request.model, precision=precision))
     events = history_events(said, servers, size, work)
     if events > MOST_EVENTS and not request.force:
-        message = f"histories of about {events:.3g} events would be played, more than {MOST_EVENTS:.3g}"
+        message = f"histories of about {events:.3g} events would be simulated, more than {MOST_EVENTS:.3g}"
         fewer = max(1, int(said.runs * MOST_EVENTS / events))
-        expected = f"at most {fewer}; or --force (plan.force = true), which plays them all"
+        expected = f"at most {fewer}; or --force (plan.force = true), which simulates them all"
         raise InputError(request.toml.problem(("failures", "runs"), message, value=said.runs, expected=expected))
     return failing_lifetime(said, servers, size, work).time
 

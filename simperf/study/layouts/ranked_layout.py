@@ -1,4 +1,4 @@
-"""A layout that was played, with its numbers."""
+"""A layout that was simulated, with its numbers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["RankedLayout"]
 
 @dataclass(frozen=True, slots=True)
 class RankedLayout:
-    """A layout that was played, and where it stands.
+    """A layout that was simulated, and where it stands.
 
     Parameters
     ----------
@@ -48,8 +48,8 @@ class RankedLayout:
     reason : str
         Why it wins, or loses.
     group : int
-        Number of the first layout on its machine that it cannot be told from, which is its own if it can be told from
-        all before it; 0 of one that is not feasible.
+        Number of the first layout on its machine that it cannot be distinguished from, which is its own if it can be
+        distinguished from all before it; 0 of one that is not feasible.
     """
 
     number: int

@@ -42,14 +42,14 @@ def losses(request: LayoutRequest, one: RankedLayout, ranked: Sequence[RankedLay
     ranked : sequence of RankedLayout
         All of them, the first one first.
     group : int
-        Number of the first that it cannot be told from; 0 for none.
+        Number of the first that it cannot be distinguished from; 0 for none.
     """
     like = ranked[group - 1] if group else one
     return _loss(request, one, ranked) + ("" if like is one else f"; not distinguishable from #{group}")
 
 
 def _loss(request: LayoutRequest, one: RankedLayout, ranked: Sequence[RankedLayout]) -> str:
-    """The same without what it cannot be told from."""
+    """The same without what it cannot be distinguished from."""
     first = ranked[0]
     if one is first:
         return _wins(one, ranked)

@@ -1,4 +1,4 @@
-"""The scenario that plays a layout, and the job that it is."""
+"""The scenario that simulates a layout, and the job that it is."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OF_GATHERED = ("reshard_weights", "prefetch_weights", "reduce_gradients", "kept
 
 
 def layout_scenario(request: LayoutRequest, machine: TrainingMachine, choice: LayoutChoice) -> dict[str, Any]:
-    """The tables of the scenario that plays a layout.
+    """The tables of the scenario that simulates a layout.
 
     Options of ``[program]`` that have no effect with a layout are left out of its scenario: those of messages where
     there is one stage, of context parallelism where ranks have whole sequences, of sharding where there is another.

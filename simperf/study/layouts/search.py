@@ -1,7 +1,7 @@
-"""Best-first search: layouts are played by rising bound until the next bound exceeds the best time that was played.
+"""Best-first search: layouts are simulated by rising bound until the next bound exceeds the best time so far.
 
-What is played is `simperf.run` of the layout's scenario. Layouts that workers played ahead of a better one are not
-counted: the answer is that of one worker, however many there are.
+What is simulated is `simperf.run` of the layout's scenario. Layouts that workers simulated ahead of a better one are
+not counted: the answer is that of one worker, however many there are.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ STEP = "time per step"
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """Layouts of a machine that were played, in the order in which the search comes to them.
+    """Layouts of a machine that were simulated, in the order in which the search comes to them.
 
     Parameters
     ----------
     machine : WeighedMachine
     played : tuple of (WeighedLayout, Row)
     left : tuple of WeighedLayout
-        What was not played, by rising bound.
+        What was not simulated, by rising bound.
     finished : bool
         Whether the search came to its end: the bound of all that is left exceeds the best time.
     """
@@ -55,7 +55,7 @@ class Searched:
 
 
 class _Order:
-    """Layouts of one machine on their way to be played.
+    """Layouts of one machine on their way to be simulated.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class _Order:
         self.next = 0
 
     def wanted(self) -> int | None:
-        """Place of the next layout that is to be played; None where its bound exceeds the best that was played."""
+        """Place of the next layout to be simulated; None where its bound exceeds the best time so far."""
         fitting = self.machine.fitting
         if self.next < len(fitting) and self._needed(fitting[self.next], self._worst(self.rows.values())):
             return self.next
@@ -90,7 +90,7 @@ class _Order:
         return times[self.top - 1] if len(times) >= self.top else math.inf
 
     def done(self) -> Searched:
-        """What one worker would have played."""
+        """What one worker would have simulated."""
         fitting, taken = self.machine.fitting, list[int]()
         for place, one in enumerate(fitting):
             worst = self._worst([self.rows[each] for each in taken])
@@ -118,7 +118,7 @@ def search(
     cache: bool = True,
     progress: Callable[[Progress], None] | None = None,
 ) -> list[Searched]:
-    """Play layouts of each machine, best-first.
+    """Simulate layouts of each machine, best-first.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ def search(
 
 
 def _wanted(orders: Sequence[_Order]) -> Iterator[tuple[_Order, int]]:
-    """Layouts that are to be played, one of each machine in turn."""
+    """Layouts that are to be simulated, one of each machine in turn."""
     going = list(orders)
     while going:
         for order in list(going):
@@ -209,7 +209,7 @@ class _Keeper:
         self._files: str | None = None
 
     def task(self, order: _Order, place: int) -> Task:
-        """The task that plays a layout."""
+        """The task that simulates a layout."""
         one = order.machine.fitting[place]
         return {
             "point": order.first + place,
@@ -224,7 +224,7 @@ class _Keeper:
         }
 
     def identity(self) -> str:
-        """Hash of all layouts that may be played."""
+        """Hash of all layouts that may be simulated."""
         digest = hashlib.sha256(canonical([self.request.base, self.request.batch, self.request.force]).encode())
         for order in self.orders:
             digest.update(canonical([order.machine.machine.table, order.machine.machine.gpus]).encode())

@@ -1,4 +1,4 @@
-"""Layouts that cannot be told apart: how often published pairs of them were in the other order than predicted."""
+"""Layouts that cannot be distinguished: how often published pairs of them were in the other order than predicted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TIE = math.exp(LAYOUTS_OFF)
 
 
 def groups(ranked: Sequence[RankedLayout]) -> list[int]:
-    """For each layout the number of the first one that it cannot be told from, itself if it can be told from all.
+    """For each layout the number of the first one from which it cannot be distinguished, or its own number.
 
     Layouts on one machine and as many GPUs are compared, by the time of a step. Pairs on different machines differ in
     more than their layouts, and those that are not feasible are out of the choice: 0.
@@ -41,5 +41,5 @@ def groups(ranked: Sequence[RankedLayout]) -> list[int]:
 
 
 def _tied(one: RankedLayout, other: RankedLayout) -> bool:
-    """Whether steps differ by less than such ratios are missed by."""
+    """Whether steps differ by less than the error of such ratios."""
     return max(one.step, other.step) <= TIE * min(one.step, other.step)

@@ -1,4 +1,4 @@
-"""Layouts of one machine before any is played: whether each fits, and the least time that a step of it takes."""
+"""Layouts of one machine before any is simulated: whether each fits, and the least time that a step of it takes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["WeighedLayout", "WeighedMachine", "weigh"]
 
 @dataclass(frozen=True, slots=True)
 class WeighedLayout:
-    """A layout that was not played yet.
+    """A layout that was not simulated yet.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class WeighedMachine:
     undivided : int
         Combinations that divide neither the GPUs, the model, nor the batch.
     refusals : dict of str to int
-        Why others cannot be played, and how many of them.
+        Why others cannot be simulated, and how many of them.
     jobs : JobMaker
     architecture : str
         Of the GPUs.
@@ -79,7 +79,7 @@ class WeighedMachine:
 
 
 def weigh(request: LayoutRequest, machine: TrainingMachine) -> WeighedMachine:
-    """Find memory and bound of every layout of a machine; nothing is played.
+    """Find memory and bound of every layout of a machine; nothing is simulated.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def _prepared(jobs: JobMaker, choice: LayoutChoice) -> tuple[WeighedMachine, Ste
 
 
 def _reason(error: SimperfError) -> str:
-    """Why a layout cannot be played, in a line."""
+    """Why a layout cannot be simulated, in a line."""
     if isinstance(error, InputError) and error.problems:
         first = error.problems[0]
         return f"{first.key}: {first.message}" if first.key else first.message

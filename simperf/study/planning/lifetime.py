@@ -58,10 +58,10 @@ def refuse_histories(request: Request, candidates: Iterable[tuple[int, str, floa
     ]
     events = said.runs * math.fsum(each)
     if events > most:
-        message = f"histories of about {events:.3g} events would be played, more than {most:.3g}"
+        message = f"histories of about {events:.3g} events would be simulated, more than {most:.3g}"
         fewer = int(most / math.fsum(each))
         instead = f"at most {fewer:,}" if fewer else "a longer node_mtbf, or fewer candidates"
-        expected = f"{instead}; or --force (plan.force = true), which plays them all"
+        expected = f"{instead}; or --force (plan.force = true), which simulates them all"
         key = ("failures", "runs" if fewer else "node_mtbf")
         raise InputError(request.toml.problem(key, message, value=said.runs if fewer else "", expected=expected))
 
@@ -73,7 +73,7 @@ def _states(request: Request, precision: str) -> float:
 
 
 def _played(said: PlanFailures, nodes: int, size: float, work: float) -> tuple[float, float]:
-    """The time between two checkpoints of a size [B], and the time of training that is played [s]."""
+    """The time between two checkpoints of a size [B], and the time of training that is simulated [s]."""
     mtbf = said.node_mtbf / nodes
     pause = size / said.bandwidth
     # Young's formula has no answer for a checkpoint that costs nothing: it is taken all the time
@@ -87,7 +87,7 @@ def history_events(said: PlanFailures, nodes: int, size: float, work: float) -> 
 
 
 def lifetime(request: Request, nodes: int, precision: str, work: float) -> Lifetime:
-    """Play a job of `work` [s] in `precision` on `nodes` nodes through its failures, many times.
+    """Simulate a job of `work` [s] in `precision` on `nodes` nodes through its failures, many times.
 
     All candidates meet failures of the same streams. Checkpoints hold the weights and what the optimizer keeps.
     """
@@ -96,7 +96,7 @@ def lifetime(request: Request, nodes: int, precision: str, work: float) -> Lifet
 
 
 def failing_lifetime(said: PlanFailures, nodes: int, size: float, work: float) -> Lifetime:
-    """Play a job through its failures, many times.
+    """Simulate a job through its failures, many times.
 
     Parameters
     ----------

@@ -32,7 +32,7 @@ class CandidateRow(JsonTable):
     time: Annotated[Number | None, Field(description="of the whole job [s]; null if it never ends")] = None
     time_interval: Annotated[Ends | None, Field(description="90 % [s]")] = None
     time_interval_apart: Annotated[
-        Ends | None, Field(description="90 % without what all candidates on its GPU are missed by alike [s]")
+        Ends | None, Field(description="90 % without the error that all candidates on its GPU share [s]")
     ] = None
     cost: Annotated[Number | None, Field(description="[USD]; null if it never ends, or has no price")] = None
     cost_interval: Annotated[Ends | None, Field(description="90 % [USD]")] = None
@@ -42,7 +42,7 @@ class CandidateRow(JsonTable):
     no_interval: Annotated[str, Field(description="why there are none; empty if there are")] = ""
     group: Annotated[
         Count,
-        Field(description="number of the first that it cannot be told from; 0 without a rank or an interval"),
+        Field(description="number of the first that it cannot be distinguished from; 0 without a rank or an interval"),
     ] = 0
     samples_per_second: Annotated[Number | None, Field(description="while it trains [1/s]")] = None
     goodput: Annotated[Number, Field(description="share of the time that is training [1]")] = 1.0

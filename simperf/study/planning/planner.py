@@ -1,4 +1,4 @@
-"""The plan: candidates are bounded, simulated, counted with their failures, ranked, and told why they lose."""
+"""The plan: candidates are bounded, simulated, counted with their failures, ranked, with the reason why each loses."""
 
 from __future__ import annotations
 
@@ -267,7 +267,7 @@ def _simulate(
             ran.append(_candidate(request, choice, row))
             continue
         reason = str(row["error"]).splitlines()[0]
-        reason += "; --force plays it" if "--force" in row["error"] and "--force" not in reason else ""
+        reason += "; --force simulates it" if "--force" in row["error"] and "--force" not in reason else ""
         failed.append(_pruned(request, choice, replace(verdict, reason=reason)))
     return ran, failed
 

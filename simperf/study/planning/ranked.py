@@ -1,4 +1,4 @@
-"""Candidates of a plan in their order: what came of each, which cannot be told apart, and why the others lose."""
+"""Candidates of a plan in their order: what came of each, which cannot be distinguished, and why the others lose."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ class Candidate:
     spread : CandidateSpread
         What the intervals are made of, or why there are none.
     group : int
-        Number of the first candidate that it cannot be told from, which is its own if it can be told from all before
-        it; 0 for one that is not feasible, was not simulated, or has no interval.
+        Number of the first candidate that it cannot be distinguished from, which is its own if it can be distinguished
+        from all before it; 0 for one that is not feasible, was not simulated, or has no interval.
     """
 
     number: int
@@ -142,9 +142,9 @@ def _beside(one: Candidate, other: Candidate, number: int) -> str:
 
 
 def _same(request: Request, one: Candidate, other: Candidate) -> bool:
-    """Whether the intervals of time overlap, and those of cost; on one GPU without what both are missed by alike.
+    """Whether the intervals of time overlap, and those of cost; on one GPU without the error that both share.
 
-    What the ratio of two batches is missed by widens intervals of scaling, which do not have it in them. Whole
+    The error of the ratio of two batches widens intervals of scaling, which do not have it in them. Whole
     intervals have, and so is none widened beyond its whole. Constants of a profile or of one's own predict other ratios
     of batches than the catalogue's, of which that error is: their draws stand alone.
     """

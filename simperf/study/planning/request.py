@@ -59,7 +59,7 @@ class PlanFailures:
     interval : float
         Between checkpoints [s]; 0 takes Young's formula.
     runs : int
-        Histories that are played.
+        Histories that are simulated.
     """
 
     node_mtbf: float
@@ -106,7 +106,7 @@ class Request:
     calibration : str
         A profile's name or file.
     force : bool
-        Play candidates however many events they have, and however many they are.
+        Simulate candidates however many events they have, and however many they are.
     """
 
     title: str

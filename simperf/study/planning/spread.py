@@ -1,6 +1,6 @@
 """90 % intervals of a candidate's time: published figures, draws of constants, and histories of failures.
 
-Candidates on one kind of GPU are missed alike by what its speed is missed by. The errors of published scaling are those
+Candidates on one kind of GPU share the error of its speed. The errors of published scaling are those
 of the ratio of several GPUs to one, and tell how far apart such candidates may be; of one GPU this ratio is 1.
 """
 
@@ -37,7 +37,7 @@ class CandidateSpread:
     time : (float, float) or None
         90 % of it [s]; None where nothing but failures is known to spread.
     apart : (float, float) or None
-        Without what all candidates on its GPU are missed by alike [s]: by the errors of scaling, and for one GPU by
+        Without the error that all candidates on its GPU share [s]: by the errors of scaling, and for one GPU by
         failures alone. Within `time`; as `time` where other constants than the catalogue's were drawn, None where
         `time` is.
     sources : mapping of str to str
@@ -66,7 +66,7 @@ def candidate_spread(
 ) -> CandidateSpread:
     """The intervals of a candidate from its steps and from the histories of its job.
 
-    Failures alone give no interval: what a model of steps is missed by is far more.
+    Failures alone give no interval: the error of a model of steps is far larger.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def candidate_spread(
     estimated : str
         An architecture of its GPUs of which no kernel was measured; empty if there is none.
     histories : int
-        Of failures that were played; 0 where none were asked for.
+        Of failures that were simulated; 0 where none were asked for.
     """
     changed = "a profile's constants" if calibrated else changed
     step = {TIME: (1.0, "s")}

@@ -1,4 +1,4 @@
-"""DistributedDataParallel: a process a GPU, gradients added up in buckets while backward goes on.
+"""DistributedDataParallel: a process a GPU, gradients added up in buckets while backward continues.
 
 Li et al., "PyTorch Distributed: Experiences on Accelerating Data Parallel Training", VLDB 2020.
 

@@ -1,6 +1,6 @@
 """The process group of a training run: its collectives, and the time for which devices wait for them.
 
-One replica may stand for any number of ranks that do the same at the same time, and all go on together when the last
+One replica may stand for any number of ranks that do the same at the same time, and all continue together when the last
 one is done. That is the same where all ranks end a collective at one time, as on equal links; where they do not, a
 small run is simulated rank by rank, and of a large one a note says by how much.
 """
@@ -58,7 +58,7 @@ class CollectiveHold:
         self.work, self.replica = work, work.replica
 
     def start(self, stream: Stream) -> None:
-        """Go on at once if it is over, or else when it is."""
+        """Continue at once if it is over, or else when it is."""
         since = stream.device.env.now
 
         def proceed(event: simpy.Event) -> None:
@@ -134,7 +134,7 @@ class Group(ProcessGroup):
         return spread if spread > ROUNDING * run.time else 0.0
 
     def told_apart(self, works: Mapping[tuple[str, float], int]) -> str:
-        """Why ranks of one replica would not do the same at the same time; empty if they do, or are too many to play.
+        """Why ranks of one replica would not do the same at the same time; empty if they do, or are too many.
 
         Their ends are looked at where all ranks enter together, and where those of one replica are late by a part of
         the time that it takes, or by more than that.
@@ -178,5 +178,5 @@ class Group(ProcessGroup):
         super().settle()
         if self.spread:
             self.m.notes.append(
-                f"ranks that end a collective up to {self.spread * 1e6:.3g} us before the last one go on with it"
+                f"ranks that end a collective up to {self.spread * 1e6:.3g} us before the last one continue with it"
             )

@@ -43,7 +43,7 @@ def load(m: Session, replica: Replica) -> Generator[Any, Any, None]:
     """Copy the replica's share from pinned host memory, before the kernels that need it, or the next one beside them.
 
     The process first waits for its data loader, if it has one. The copy stands in the default stream, so the frontend
-    goes on at once: ``x.to(gpu, non_blocking=True)``. Copies ahead have a stream of their own, which the default one
+    continues at once: ``x.to(gpu, non_blocking=True)``. Copies ahead have a stream of their own, which the default one
     waits for.
     """
     yield from fetch(replica)  # for x, y in loader:

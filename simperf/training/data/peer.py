@@ -20,7 +20,7 @@ def to_device(source: Device, target: Device, nbytes: float, *, name: str) -> Ge
     """Copy between two devices, in order with what both do.
 
     The copy runs on the source's stream; it waits for the target's stream and the target's waits
-    for it, as in PyTorch (``aten/src/ATen/native/cuda/Copy.cu``). The frontend goes on at once.
+    for it, as in PyTorch (``aten/src/ATen/native/cuda/Copy.cu``). The frontend continues at once.
     """
     yield wait((yield record(target, f"{name}: target ready")), source)
     yield copy(source, target, nbytes=nbytes, name=name)

@@ -20,7 +20,7 @@ class HostReads:
     ----------
     batch : bool
         The copy of each micro-batch, which follows all that its stream was given before (``x.to(gpu)``): other
-        streams, such as that of collectives, go on.
+        streams, such as that of collectives, continue.
     sums : bool
         Before the forward pass of a micro-batch: Python's ``sum`` over a tensor of one number a sample, an addition
         and its launch for each, and the sum.

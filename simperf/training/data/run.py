@@ -121,7 +121,7 @@ class ReplicatedRun:
 
     @property
     def long_run(self) -> float:
-        """Time of the whole run with all its steps, once it was played [s]; 0 if nobody asked."""
+        """Time of the whole run with all its steps, once it was simulated [s]; 0 if nobody asked."""
         return self._long_run
 
     def _servers(self) -> dict[str, None]:
@@ -188,7 +188,7 @@ class ReplicatedRun:
         return self._step_alone(step) / self.alone_accumulate
 
     def play(self, steps: Sequence[ReplicaStep], nominal: ReplicaStep) -> Program:
-        """Play the job and report what came of it."""
+        """Simulate the job and report what came of it."""
         m, job, given = self.m, self.job, _EXACT[self.job.devices.exact]
         steps = self._with_stragglers(steps)
         every = self.one_process or self.uneven or m.simulation.own_times
@@ -345,7 +345,7 @@ class ReplicatedRun:
     def _step_alone(self, step: ReplicaStep) -> float:
         """Time of a step of rank 0 by itself, on its own share of the batch [s].
 
-        Of many micro-batches a few are played, where each further one takes the same time.
+        Of many micro-batches a few are simulated, where each further one takes the same time.
         """
         long = len(step.forward) + len(step.backward) > self.m.simulation.depth
         played = PLAYED_LONG if long else PLAYED

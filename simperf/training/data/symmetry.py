@@ -37,7 +37,7 @@ def make_replicas(
 ) -> tuple[list[Replica], bool]:
     """The replicas that are to be simulated, and whether collectives go step by step.
 
-    The session is told which ranks each of them stands for.
+    The session knows which ranks each of them stands for.
 
     Parameters
     ----------

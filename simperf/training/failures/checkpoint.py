@@ -1,7 +1,7 @@
 """Checkpoints: what they cost, and how often they pay.
 
 A synchronous checkpoint stops training until it is written. An asynchronous one stops it
-only for the copy into host memory; the write goes on beside training, and the checkpoint
+only for the copy into host memory; the write continues beside training, and the checkpoint
 can be used when the write is over.
 """
 

@@ -95,7 +95,7 @@ def new_life(
 
 
 def run_job(job: FailingRun, random: Random, *, run: int = 0, trace: Iterable[Failure] | None = None) -> RunHistory:
-    """Play one history of a job.
+    """Simulate one history of a job.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def run_job(job: FailingRun, random: Random, *, run: int = 0, trace: Iterable[Fa
 
 
 def goodput(job: FailingRun, random: Random, *, runs: int = 100, first: int = 0) -> Goodput:
-    """Play `runs` independent histories of a job, numbered from `first`.
+    """Simulate `runs` independent histories of a job, numbered from `first`.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""A long job among failures: one history, played, and what it says about itself."""
+"""A long job among failures: one history, simulated, and what it says about itself."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def begin(m: Session, run: FailingRun, failures: Failures, *, detailed: bool = F
     Raises
     ------
     InputError
-        More periods than the run may play events.
+        More periods than the run may simulate events.
     """
     _refuse_excess(run, failures, m.simulation.most, detailed=detailed)
     times = [(time, index % run.nodes) for index, time in enumerate(failures.fails_at)]
@@ -56,7 +56,7 @@ def events_of_history(failures: float) -> float:
 
 
 def _refuse_excess(run: FailingRun, failures: Failures, most: float | None, *, detailed: bool) -> None:
-    """Refuse histories of more periods than a run may play events.
+    """Refuse histories of more periods than a run may simulate events.
 
     Raises
     ------
@@ -85,13 +85,13 @@ def _refuse_excess(run: FailingRun, failures: Failures, most: float | None, *, d
     else:
         key = "work" if run.work < run.horizon else "duration"
         value, expected = f"{min(run.work, run.horizon):g} s", "a shorter run"
-    message = f"about {events:.3g} events would be played, more than {most:.3g}"
-    told = f"{expected}; or --force (run.force = true), which plays them all"
+    message = f"about {events:.3g} events would be simulated, more than {most:.3g}"
+    told = f"{expected}; or --force (run.force = true), which simulates them all"
     raise InputError(Problem(message, key=key, value=value, expected=told))
 
 
 def tell_failures(m: Session, life: Life, failures: Failures) -> Goodput | None:
-    """Report a history that was played, and the further ones that were asked for; returns those."""
+    """Report a history that was simulated, and the further ones that were asked for; returns those."""
     job, runs = life.job, failures.runs
     pause = job.checkpoint.pause(job.nodes)
     m.metric("goodput", life.ledger["useful"] / life.now)
@@ -122,7 +122,7 @@ def tell_failures(m: Session, life: Life, failures: Failures) -> Goodput | None:
 
 
 def tell_long_run(m: Session, failures: Failures, *, nodes: int, work: float, states: float = 0.0) -> None:
-    """Play a training run of known length among failures, and report it.
+    """Simulate a training run of known length among failures, and report it.
 
     Parameters
     ----------

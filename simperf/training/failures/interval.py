@@ -1,4 +1,4 @@
-"""The checkpoint interval that makes most of a job, found by playing it.
+"""The checkpoint interval that makes most of a job, found by simulating it.
 
 All intervals of a sweep meet the same failures (common random numbers), so that they differ by
 the interval and not by luck. What is left is that a failure falls early or late between two
@@ -40,7 +40,7 @@ class BestInterval:
     young, daly : float
         What the formulae give for this pause and this time between failures [s].
     sweep : sequence of (float, float)
-        Interval [s] and goodput [1] of each point that was played.
+        Interval [s] and goodput [1] of each point that was simulated.
     flat : (float, float)
         From which to which interval [s] the goodput is within 0.1 % of the best.
     """

@@ -1,10 +1,10 @@
 """The life of a job among failures, from event to event.
 
 Between two events (a failure, a node that comes back, the end) training and checkpoints
-alternate regularly; such a stretch is computed at once, so that a run costs as much as
+alternate regularly; such a segment is computed at once, so that a run costs as much as
 it has failures, however many checkpoints it takes.
 
-Every second of the wall time is entered once in the ledger:
+Every second of the wall time is counted once:
 
 ``useful``        training that was not lost again
 ``fewer nodes``   training on fewer nodes than wanted: the share that the missing ones would have done
@@ -87,7 +87,7 @@ class Life:
         self._kept, self._vain = 0.0, 0  # progress at the failure before, and failures since it grew
 
     def phases(self) -> Iterator[Period]:
-        """Play the run to its end."""
+        """Simulate the run to its end."""
         while not self.over:
             yield from self._train()
             while not self.over and (yield from self._interrupted()):
@@ -98,7 +98,7 @@ class Life:
     def _strikes(self, failure: Failure, part: Part = "useful") -> bool:
         """Whether `failure` stops what the job does.
 
-        A job that is down is told of no maintenance, and one that waits for nodes can lose nodes only.
+        A job that is down gets no notice of maintenance, and one that waits for nodes can lose nodes only.
         """
         if failure.node >= 0:
             return self.fleet.works(failure.node) and (part == "useful" or not failure.cause.planned)
@@ -170,7 +170,7 @@ class Life:
         self.done = self._saved
 
     def _replace(self) -> Iterator[Period]:
-        """Find nodes for those that are missing, wait for them, or go on without."""
+        """Find nodes for those that are missing, wait for them, or continue without."""
         recovery, fleet = self.job.recovery, self.fleet
         self._reached = True
         fleet.advance(self.now)
@@ -246,7 +246,7 @@ class Life:
 
     @staticmethod
     def _cycles(start: float, stop: float, spacing: float, cycle: float) -> Iterator[Period]:
-        """Each interval of training and each checkpoint of a stretch."""
+        """Each interval of training and each checkpoint of a segment."""
         turn = 0
         while (begin := start + turn * cycle) < stop:
             yield Period("useful", begin, min(begin + spacing, stop))

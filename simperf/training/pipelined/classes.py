@@ -1,4 +1,4 @@
-"""Classes of like ranks, communicators and links: one rank of a class is played for all of it.
+"""Classes of like ranks, communicators and links: one rank of a class is simulated for all of it.
 
 Ranks, communicators and links are coloured by what they are, and then again and again by the colours of what they are
 joined with, until no colour splits any more (colour refinement, Weisfeiler and Leman, 1968). In the partition that is
@@ -11,7 +11,7 @@ is that of one flow which draws on a link as often as all flows of its class tog
 Like flows of one set of channels, such as those by which a switch adds up the part of each rank, count as one kind: a
 link is looked at by how often it carries them in ascending order, whichever of them are which. That holds where all
 links that are alike but for this are of one class at the end, so that these flows have one rate; otherwise links are
-told apart by each flow.
+distinguished by each flow.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ def _draws(communicators: Sequence[Communicator], placed: Sequence[Placed], *, t
 def _kinds(
     pattern: Pattern, kinds: dict[tuple[int, ...], int], alike: dict[tuple[int, ...], int], *, together: bool
 ) -> tuple[IntArray, IntArray, IntArray]:
-    """For each entry, numbers of how often its channels draw on the link: as links are told apart by it, and as it is.
+    """For each entry, how often its channels draw on the link: to distinguish links, and in fact.
 
     Where like flows count as one, the third has the number of which flows are alike; -1 elsewhere.
     """

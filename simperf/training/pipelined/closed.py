@@ -1,14 +1,14 @@
-"""Closed layers: passes over a layer that nothing outside touches are played once, and their outcome is used again.
+"""Closed layers: passes over a layer that nothing outside touches are simulated once, and their outcome is used again.
 
 A pass over a layer is closed if the links of its collectives carry nothing else of the job. What it does then depends
 on one thing: the lead of the process, the time by which the device comes to the pass after the process has begun to
 launch it. With a lead of the whole time that launching takes, no kernel waits for its launch; without one, the device
-has been idle. Both are played kernel by kernel, and so is every other lead that comes up, each once.
+has been idle. Both are simulated kernel by kernel, and so is every other lead that comes up, each once.
 
 Layers are closed only where the kernels of each of them take longer than their launches. Then the bounded queue of the
 compute stream, once it is full, keeps the process so far ahead that no kernel waits for its launch before the process
 waits for its device again; how far does not matter. A queue that a few layers fill does not: there every kernel is
-played, since it is the end of each of them that lets the process go on.
+simulated, since it is the end of each of them that lets the process continue.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class ClosedLayer:
     Parameters
     ----------
     play : callable
-        Plays it with a lead [s] in a session of its own.
+        Simulates it with a lead [s] in a session of its own.
     """
 
     play: Callable[[float], ClosedPass]
@@ -276,7 +276,7 @@ def play_alone(
     process: Callable[[Session], tuple[StageTime, Generator[Any, Any, None]]],
     payloads: Payloads,
 ) -> ClosedPass:
-    """Play a pass over a layer in a session of its own.
+    """Simulate a pass over a layer in a session of its own.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The layers of a job that are closed, each played once for all stages that have it alike."""
+"""The layers of a job that are closed, each simulated once for all stages that have it alike."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def _frozen(counts: Counter[Any]) -> frozenset[Any]:
 
 
 def _play(m: Session, process: StageProcess, items: tuple[Item, ...], within: str, lead: float) -> ClosedPass:
-    """Play a pass with a lead, in a session of its own."""
+    """Simulate a pass with a lead, in a session of its own."""
 
     def alone(single: Session) -> tuple[StageTime, Generator[Any, Any, None]]:
         device, groups = single.simulation.device(process.device.name), dict[Any, ProcessGroup]()

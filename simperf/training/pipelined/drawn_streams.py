@@ -76,7 +76,7 @@ class HostClock:
 
 
 class DrawnWork:
-    """A communication of ranks that are played together.
+    """A communication of ranks that are simulated together.
 
     Parameters
     ----------
@@ -99,12 +99,12 @@ class DrawnWork:
         self.end: Floats | None = None
 
     def start(self, stream: Stream) -> None:
-        """Nothing: `DrawnStream` plays it."""
+        """Nothing: `DrawnStream` simulates it."""
         raise ProgramError("a drawn communication is on a stream that is drawn")
 
 
 class DrawnStream(Stream):
-    """A stream of ranks that are played together; takes what its base takes."""
+    """A stream of ranks that are simulated together; takes what its base takes."""
 
     device: DrawnDevice
 
@@ -178,7 +178,7 @@ class DrawnStream(Stream):
             self._play(item, clock.now)
 
     def advance(self) -> None:
-        """Play what is pending, as far as it is known."""
+        """Simulate what is pending, as far as it is known."""
         while self.pending:
             item, since = self.pending[0]
             if not self._play(item, since):
@@ -186,7 +186,7 @@ class DrawnStream(Stream):
             self.pending.popleft()
 
     def _play(self, item: Any, since: Floats | None) -> bool:
-        """Play an item that the host launched at some times [s], None where these do not count; whether it is known."""
+        """Simulate an item launched at some times [s], None where they do not count; return whether it is known."""
         if isinstance(item, WaitFor | Hold):
             until = _known(item.work if isinstance(item, Hold) else item.event)
             if until is None:
@@ -231,7 +231,7 @@ def _later(one: Floats, other: Floats) -> Floats:
 
 
 class DrawnDevice(Device):
-    """Devices of ranks that are played together.
+    """Devices of ranks that are simulated together.
 
     Parameters
     ----------
@@ -291,7 +291,7 @@ class DrawnDevice(Device):
         return end
 
     def advance(self) -> None:
-        """Play what is known by now on all streams."""
+        """Simulate what is known by now on all streams."""
         before, left = -1, 0
         while before != left:
             before, left = left, 0

@@ -1,4 +1,4 @@
-"""The host thread of ranks that are played together in many steps at once: it runs the program that one rank runs."""
+"""The host thread of ranks that are simulated together in many steps at once: it runs the program of one rank."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _Known:
 
 
 class _DrawnGroup:
-    """A communicator of ranks that are played together, as their program sees it."""
+    """A communicator of ranks that are simulated together, as their program sees it."""
 
     def __init__(self, thread: DrawnThread, key: Hashable, place: tuple[Meeting, Party], size: int) -> None:
         self.thread, self.key, self.place, self.size = thread, key, place, size
@@ -49,7 +49,7 @@ class _DrawnGroup:
 
 
 class DrawnThread:
-    """The host thread of ranks that are played together.
+    """The host thread of ranks that are simulated together.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class DrawnThread:
         Whose mode and costs hold.
     device : DrawnDevice
     played : StageProcess
-        The process of one of the ranks, after it was played without noise.
+        The process of one of the ranks, after it was simulated without noise.
     places : mapping of Key or Boundary to (Meeting, Party)
         Where the ranks meet others.
     """

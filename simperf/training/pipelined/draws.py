@@ -1,7 +1,7 @@
-"""Draws of a step with noise: many steps at once along the dependences of the one that was played without it.
+"""Draws of a step with noise: many steps at once along the dependences of the one that was simulated without it.
 
-What every rank runs, and what it waits for, is the program that was played. Times of kernels and launches are drawn
-for each rank by itself. Communication takes as long as it did in the step that was played, where it shared links
+What every rank runs, and what it waits for, is the program that was simulated. Times of kernels and launches are drawn
+for each rank by itself. Communication takes as long as it did in the step that was simulated, where it shared links
 with what moved at the same time there, and kernels are slowed beside it as they were there. This is exact where one
 communication at a time draws on a link, and none moves beside kernels.
 """
@@ -61,7 +61,7 @@ def draw_steps(m: Session, disturbances: Disturbances, pipeline: Pipeline, proce
     disturbances : Disturbances
     pipeline : Pipeline
     processes : sequence of StageProcess
-        After they were played without noise, one for each class of like ranks.
+        After they were simulated without noise, one for each class of like ranks.
 
     Returns
     -------
@@ -94,7 +94,7 @@ def draw_steps(m: Session, disturbances: Disturbances, pipeline: Pipeline, proce
 
 
 def step_times(processes: Sequence[StageProcess]) -> Floats:
-    """Times of the steps that were played, but for the first of several [s]."""
+    """Times of the steps that were simulated, but for the first of several [s]."""
     ends = [max(one.spent.readings[step].time for one in processes) for step in range(processes[0].steps)]
     return _durations(np.asarray(ends))
 
@@ -124,7 +124,7 @@ def _places(
 
 
 def _refuse_excess(m: Session, processes: Sequence[StageProcess], ranks: Sequence[Sequence[int]], draws: int) -> None:
-    """Refuse more numbers than are drawn in the time of the events that a run may play."""
+    """Refuse more numbers than are drawn in the time of the events that a run may simulate."""
     most = m.simulation.most
     each = 0.0
     for one, own in zip(processes, ranks, strict=True):
@@ -149,14 +149,14 @@ def tell_draws(m: Session, ends: Floats, nominal: float) -> float:
     ends : numpy.ndarray of float64, shape (steps, 1 + draws)
         As `draw_steps` gives them.
     nominal : float
-        Time of a step without noise, as it was played [s].
+        Time of a step without noise, as it was simulated [s].
     """
     times = _durations(ends)
     tell_percentiles(m, times[:, 1:].ravel())
     missed = abs(float(times[:, 0].mean()) / nominal - 1.0) if nominal else 0.0
     count = times[:, 1:].size
     told = f"{count} step{'s' if count > 1 else ''} with noise {'are' if count > 1 else 'is'} drawn beside "
-    told += "the one that is played without"
+    told += "the one that is simulated without"
     if missed > APPROXIMATE:
         told += f"; approximate: along its dependences it would differ by {100 * missed:.2g} %"
     elif missed > ROUNDING:

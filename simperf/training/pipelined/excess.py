@@ -1,7 +1,7 @@
 """Bounds on the events of a divided job: one from its numbers alone, before anything is made, and one of its processes.
 
 Every pass of a stage is launched, waits for a message and sends one, and every layer is gone through once a pass,
-whatever is played at once. Where layers are not closed, each of their items is launched, begins and ends.
+whatever is simulated at once. Where layers are not closed, each of their items is launched, begins and ends.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def least_events(layout: Layout, strategy: ModelParallel, batch: int, layers: in
 def refuse_numbers(
     layout: Layout, strategy: ModelParallel, batch: int, layers: int, *, steps: int, most: float | None
 ) -> None:
-    """Refuse a job whose numbers alone tell that it would play too many events.
+    """Refuse a job whose numbers alone tell that it would simulate too many events.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def refuse_numbers(
         As of `least_events`.
     steps : int
     most : float or None
-        Events that a run may play; None for any number.
+        Events that a run may simulate; None for any number.
 
     Raises
     ------
@@ -90,7 +90,7 @@ def refuse_processes(
     most: float | None,
     parts: int = 1,
 ) -> None:
-    """Refuse a job whose processes would play too many events.
+    """Refuse a job whose processes would simulate too many events.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def refuse_processes(
     layout, strategy, batch
         As of `least_events`.
     most : float or None
-        Events that a run may play; None for any number.
+        Events that a run may simulate; None for any number.
     parts : int
         Of a matrix product, each of which is launched.
 
@@ -158,6 +158,6 @@ def _excess(events: float, most: float, layout: Layout, strategy: ModelParallel,
 
 
 def _refusal(events: float, most: float, key: str, value: str, expected: str) -> InputError:
-    message = f"about {events:.3g} events would be played, more than {most:.3g}"
-    told = f"{expected}; or --force (run.force = true), which plays them all"
+    message = f"about {events:.3g} events would be simulated, more than {most:.3g}"
+    told = f"{expected}; or --force (run.force = true), which simulates them all"
     return InputError(Problem(message, key=key, value=value, expected=told))

@@ -33,7 +33,7 @@ class ClassMember:
     members : tuple of int
         Their numbers in the communicator.
     device : Device
-        Of the rank that is played for the class.
+        Of the rank that is simulated for the class.
     """
 
     members: tuple[int, ...]
@@ -154,7 +154,7 @@ class ClassGroup(ProcessGroup):
         return ClassGroup(m, self.nodes, members, plans=self._known, **more)
 
     def add(self, payloads: Mapping[Payload, int]) -> None:
-        """Count collectives that were played elsewhere, for `settle`; the mapping stays as it is."""
+        """Count collectives that were simulated elsewhere, for `settle`; the mapping stays as it is."""
         _, times = self._added.get(id(payloads), (payloads, 0))
         self._added[id(payloads)] = payloads, times + 1
 

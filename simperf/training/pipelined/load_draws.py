@@ -2,7 +2,7 @@
 
 Every rank waits at each exchange for the one whose experts got most rows, and all of them do the same in between. So
 the time of a step is that of a rank which has the most rows in every layer of every micro-batch, whoever that is: it is
-played for all, and its exchanges carry what that rank gets or sends.
+simulated for all, and its exchanges carry what that rank gets or sends.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ Indices = npt.NDArray[np.int64]
 
 
 class Party:
-    """Ranks that are played together in a kind of communicator.
+    """Ranks that are simulated together in a kind of communicator.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class Meeting:
         duration : float or None
             From when the last rank has come [s]; None where another party knows it.
         done : callable
-            Is told when it ends for each of the ranks [s], once all parties have come.
+            Called with when it ends for each of the ranks [s], once all parties have come.
         """
         if self.parties == 1:
             assert duration is not None
@@ -120,7 +120,7 @@ def meetings(
     communicators : sequence of sequence of int
         Ranks of each; no rank is in two.
     owner : numpy.ndarray of int64, shape (ranks,)
-        Process that each rank is played by.
+        Process that each rank is simulated by.
     column : numpy.ndarray of int64, shape (ranks,)
         Of each rank in the arrays of its process.
     """

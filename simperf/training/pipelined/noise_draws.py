@@ -1,8 +1,8 @@
 """Draws of noise: of one rank, kernel by kernel, or of many ranks and steps at once.
 
-Both follow one law. A kernel takes its time, times the factor of its device, times that of the step, times one plus a
-normal deviate; a device is interrupted after exponential times of work. The time of kernels that follow each other is a
-sum of normal deviates, and is drawn as one: its variance is the sum of theirs.
+Both follow one distribution. A kernel takes its time, times the factor of its device, times that of the step, times
+one plus a normal deviate; a device is interrupted after exponential times of work. The time of kernels that follow each
+other is a sum of normal deviates, and is drawn as one: its variance is the sum of theirs.
 """
 
 from __future__ import annotations

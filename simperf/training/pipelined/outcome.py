@@ -104,7 +104,7 @@ def _again(model: Dimensions, pipeline: Pipeline, strategy: Strategy) -> float:
 
 
 def _convention(process: StageProcess, model: Dimensions, peak: float) -> str:
-    """The convention of model FLOPs, and the peak of which their share is told."""
+    """The convention of model FLOPs, and the peak of which their share is reported."""
     told, matrix = format_quantity(peak, "FLOP/s"), training_precision(model.precision).matrix
     name = getattr(process.device.part, "name", process.device.name)
     frozen, inside = ", 4 of a frozen one" if model.adapters else "", " of documents" if model.documents else ""
@@ -131,7 +131,7 @@ def _tell_reserved(m: Session, processes: Sequence[StageProcess], memory: Sequen
     if wanted > room:
         m.notes.append(
             f"the allocator would take {format_quantity(wanted, 'B')} of {format_quantity(room, 'B')}, and gives back "
-            "what is free: time for that is not played"
+            "what is free: time for that is not simulated"
         )
 
 

@@ -1,6 +1,6 @@
 """Two passes of a rank beside each other: while one waits for its communication, the other one computes.
 
-Each runs up to a collective that it waits for; the other one goes on before that wait. So a forward pass hides the
+Each runs up to a collective that it waits for; the other one continues before that wait. So a forward pass hides the
 exchanges of a backward pass, and the other way round (DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024, figure 4).
 Kernels of both are on one stream, one after the other.
 """

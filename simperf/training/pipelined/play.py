@@ -83,7 +83,7 @@ class Pipeline:
         return self.layout.mesh.coordinates(rank)["pp"]
 
     def apart(self, m: Session) -> str:
-        """The reason for which every rank has to be played; empty if one of each class will do."""
+        """The reason for which every rank has to be simulated; empty if one of each class will do."""
         if default_algorithm(m.simulation.machine, self.nodes) != "nccl":
             return "these devices do not communicate by NCCL"
         if m.simulation.own_times:
@@ -98,17 +98,17 @@ class Pipeline:
         return ""
 
     def processes(self, m: Session, *, exact: bool, steps: int, reuse: bool = True) -> list[StageProcess]:
-        """The processes that are to be played: of one rank of each class, or of every rank.
+        """The processes that are to be simulated: of one rank of each class, or of every rank.
 
         Parameters
         ----------
         m : Session
-            Is told which ranks each device stands for.
+            Called with which ranks each device stands for.
         exact : bool
-            Every rank is a class of its own, and every kernel is played.
+            Every rank is a class of its own, and every kernel is simulated.
         steps : int
         reuse : bool
-            Layers that nothing outside touches are played once.
+            Layers that nothing outside touches are simulated once.
         """
         work, joined = self.work, self.joined()
         buckets = [self._buckets(stage) for stage in range(work.stages)]
@@ -203,7 +203,7 @@ class Pipeline:
         ]
 
     def play(self, m: Session, processes: Sequence[StageProcess]) -> Program:
-        """Play the processes to their end."""
+        """Simulate the processes to their end."""
         threads = [
             m.spawn(one.program(), f"rank{one.rank}", host=str(m.machine.host_of(one.device.name))) for one in processes
         ]

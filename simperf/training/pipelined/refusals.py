@@ -1,4 +1,4 @@
-"""Refusal of what has no effect in a layout or is not played, and keys by which files name what passes refuse."""
+"""Refusal of what has no effect in a layout or is not simulated, and keys by which files name what passes refuse."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _MESSAGES = {"overlap": "overlap_messages", "synchronous": "synchronous_messages
 
 @contextmanager
 def keys_of_files() -> Iterator[None]:
-    """Problems that are told by names of sizes and kernels are told by keys of a file; also a decorator."""
+    """Problems that are reported by names of sizes and kernels are reported by keys of a file; also a decorator."""
     try:
         yield
     except InputError as error:
@@ -52,7 +52,7 @@ def keys_of_files() -> Iterator[None]:
 
 @contextmanager
 def batches_of_schedule(each: int) -> Iterator[None]:
-    """Problems of a schedule's stages and micro-batches are told by the layout and the batch.
+    """Problems of a schedule's stages and micro-batches are reported by the layout and the batch.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ def refuse_gathered_base(model: Dimensions, layout: Layout) -> None:
         The option, and what would do.
     """
     if model.adapters and layout.sharding == "zero-3":
-        message = "frozen weights that ranks share and gather are not played yet"
+        message = "frozen weights that ranks share and gather are not simulated yet"
         raise InputError(Problem(message, key="layout.sharding", value="zero-3", expected='none, or "zero-1"'))
 
 
@@ -219,7 +219,7 @@ def refuse_offload(offload: Offload, plan: Schedule, counts: Sequence[int], layo
         The option, and what would do.
     """
     if offload and layout.sharding == "zero-3":
-        message = "weights that ranks share are gathered layer by layer: that is not played beside the host's memory"
+        message = "weights that ranks share are gathered layer by layer: that is not simulated beside the host's memory"
         raise InputError(Problem(message, key="layout.sharding", value="zero-3", expected="zero-2, or no offload"))
     if offload.layers and (plan.split or plan.second):
         message = "passes for the gradients of weights alone, and second copies, keep activations longer"

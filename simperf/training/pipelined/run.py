@@ -1,4 +1,4 @@
-"""A job whose model is divided among ranks: it is set up, played, and told."""
+"""A job whose model is divided among ranks: it is set up, simulated, and reported."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def _refuse_shards(layout: Layout, strategy: ModelParallel) -> None:
 
 
 def refuse_divided(m: Session, job: Job) -> tuple[Pipeline, tuple[StageMemory, ...]]:
-    """Refuse a job that cannot be played or does not fit, before it is; else its pipeline and memory of each stage.
+    """Refuse a job that cannot be simulated or does not fit, before it is; else its pipeline and memory of each stage.
 
     Raises
     ------
@@ -166,7 +166,7 @@ def _refuse_attention(m: Session, pipeline: Pipeline) -> None:
 
 
 def train_divided(m: Session, job: Job) -> Program:
-    """Play a job whose model is divided among ranks, and report what came of it."""
+    """Simulate a job whose model is divided among ranks, and report what came of it."""
     pipeline, memory = refuse_divided(m, job)
     why, asked = pipeline.apart(m), job.devices.exact
     if why and asked == "no":
@@ -176,7 +176,9 @@ def train_divided(m: Session, job: Job) -> Program:
     exact = bool(why) or asked == "yes"
     processes = pipeline.processes(m, exact=exact, steps=job.steps)
     if not exact and len(processes) < len(pipeline.nodes):
-        m.notes.append(f"{len(processes)} of {len(pipeline.nodes)} ranks are played, one of each class of like ranks")
+        m.notes.append(
+            f"{len(processes)} of {len(pipeline.nodes)} ranks are simulated, one for each class of like ranks"
+        )
     if draws := len(pipeline.work.draws.parts):
         split = pipeline.work.plan.split
         m.notes.append(
@@ -191,7 +193,7 @@ def train_divided(m: Session, job: Job) -> Program:
     noisy = varies(job.disturbances)
     refuse_run(job)
     if noisy and job.devices.offload and asked != "yes":
-        message = "what noise does to copies to the host is played with every rank and step"
+        message = "what noise does to copies to the host is simulated with every rank and step"
         raise InputError(Problem(message, key="exact", value=asked, expected="yes"))
     if noisy and asked == "yes":
         _refuse_draws(job)
@@ -209,7 +211,7 @@ def train_divided(m: Session, job: Job) -> Program:
 def _refuse_draws(job: Job) -> None:
     """Refuse draws beside steps that are drawn themselves."""
     if draws := job.disturbances.noise.draws:
-        message, expected = "with exact = yes each step that is played is drawn", f"steps = {draws}"
+        message, expected = "with exact = yes each step that is simulated is drawn", f"steps = {draws}"
         raise InputError(Problem(message, key="draws", value=str(draws), expected=expected))
 
 

@@ -72,7 +72,7 @@ class Pacing:
     Parameters
     ----------
     gradients : bool
-        Buckets of gradients travel while the backward pass goes on.
+        Buckets of gradients travel while the backward pass continues.
     weights : bool
         The next step begins while weights are gathered.
     messages : bool
@@ -109,7 +109,7 @@ class StageProcess:
     Parameters
     ----------
     rank : int
-        The first of all that it is played for.
+        The first of all that it is simulated for.
     device : Device
     stage : int
     work : StepWork

@@ -163,7 +163,7 @@ class HoldUntil(ABC):
         self.work, self.spent = work, spent
 
     def start(self, stream: Stream) -> None:
-        """Go on at once if it is over, or else when it is."""
+        """Continue at once if it is over, or else when it is."""
         since = stream.device.env.now
 
         def proceed(event: simpy.Event) -> None:

@@ -23,7 +23,7 @@ PASS_COUNTERS = {"F": "forward pass", "B": "backward pass", "W": "gradients of w
 
 
 def record_passes(recorder: Recorder, processes: Sequence[StageProcess], memory: Sequence[StageMemory]) -> None:
-    """Record which pass each played rank does when, and what it holds at most during it.
+    """Record which pass each simulated rank does when, and what it holds at most during it.
 
     Nothing is recorded of a rank whose stream has other kernels than its passes, such as copies of gathered weights.
 

@@ -64,7 +64,7 @@ def tell_run(m: Session, job: Job, pipeline: Pipeline, step: float) -> None:
     pipeline : Pipeline
         After the run.
     step : float
-        Time of each step that was not played [s].
+        Time of each step that was not simulated [s].
     """
     if not job.total:
         return

@@ -273,7 +273,7 @@ class KVStore:
         return RingTeam(number, route, self.courier, given, rings=rings)
 
     def _take(self, host: str, nbytes: float, then: Then) -> None:
-        """Take an answer of so many bytes [B] from the network, then go on."""
+        """Take an answer of so many bytes [B] from the network, then continue."""
         traffic = self.options.serving.take * nbytes
         if traffic:
             self.site(host, self.options.serving.server_memory).work("take", traffic, then)
@@ -420,9 +420,9 @@ class KVWorker:
         return wait(self._all or simpy.Timeout(env, 0.0), why="wait: weights")
 
     def next(self) -> int:
-        """Go on to the next step; returns its number.
+        """Continue to the next step; returns its number.
 
-        With backup workers, a team that came late goes on to the step that the others are at.
+        With backup workers, a team that came late continues to the step that the others are at.
         """
         self._pushed = {}
         self.turn += 1

@@ -99,7 +99,7 @@ class TeamOptions:
         Threads that copy for each GPU, from a queue in which the last key goes first and what leaves for the CPU
         last, as in MXNet's engine; 0 for copy engines: to the CPU, from it and to one other GPU, each in turn.
     take : callable, optional
-        Takes an answer of so many bytes [B] from the network, then goes on.
+        Takes an answer of so many bytes [B] from the network, then continues.
     coder : Site, optional
         Memory of the machine's CPU, which encodes and decodes what is dense inside the machine; without it the GPUs do.
     """

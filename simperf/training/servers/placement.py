@@ -92,7 +92,7 @@ def place_keys(
     if not all(0.0 <= size < math.inf for size in sizes):
         problems.append(Problem("every key has a finite size, 0 or more", key="keys", expected="0 B or more"))
     if servers > MOST_SERVERS:
-        problems.append(Problem(f"at most {MOST_SERVERS:,} servers are played", key="servers", value=f"{servers:,}"))
+        problems.append(Problem(f"at most {MOST_SERVERS:,} servers can be set", key="servers", value=f"{servers:,}"))
     if how not in PLACEMENTS:
         problems.append(Problem(f"no such placement{nearest(how, PLACEMENTS)}", key="placement", value=how))
     if not slice_size > 0.0:
@@ -194,7 +194,7 @@ def server_nodes(machine: Machine, gpus: Sequence[str], *, servers: int, where: 
     if servers < 1:
         raise InputError(Problem("at least one server is needed", key="servers", value=str(servers)))
     if servers > MOST_SERVERS:
-        raise InputError(Problem(f"at most {MOST_SERVERS:,} servers are played", key="servers", value=f"{servers:,}"))
+        raise InputError(Problem(f"at most {MOST_SERVERS:,} servers can be set", key="servers", value=f"{servers:,}"))
     if where not in SITES:
         raise InputError(Problem(f"no such place{nearest(where, SITES)}", key="where", value=where))
     if where == "gpu":

@@ -1,6 +1,6 @@
 """What passes between workers and servers before the first step: every key is made known to its server.
 
-BytePS pushes each slice once, dense, and waits until all machines have, before it goes on to the next: first for
+BytePS pushes each slice once, dense, and waits until all machines have, before it continues to the next: first for
 the weights, which then come from the first machine by a push and a pull, and then for the gradients (bytedance/byteps,
 InitTensor in byteps/common/operations.cc and _init_params in byteps/mxnet/__init__.py at 6c44049f). The barrier after
 each slice leaves all ports idle but those of one server, so that on a slow network this takes longer than a step.
@@ -24,7 +24,7 @@ def announce(m: Session, store: KVStore) -> Program:
     """Make every key known to its server, weights and gradients, and give all workers the same weights.
 
     With m machines and as many servers on them this takes 2 (m-1) S/B for the pushes one after the other; the broadcast
-    of the weights goes on beside them.
+    of the weights continues beside them.
 
     Parameters
     ----------

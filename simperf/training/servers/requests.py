@@ -20,7 +20,7 @@ __all__ = ["Buffers", "Requests"]
 class Requests:
     """A worker's requests: so many without an answer, posted one after the other.
 
-    The thread that posts waits until the server takes a request before it goes on to the next one, and a request's
+    The thread that posts waits until the server takes a request before it continues to the next one, and a request's
     buffer is free when it and all older ones are answered. The thread may take its time over a request before it
     posts it, and again over its answer; it does one thing at a time, answers first.
 
@@ -65,12 +65,12 @@ class Requests:
         self._next()
 
     def sent(self) -> None:
-        """The server takes the last request; the thread goes on."""
+        """The server takes the last request; the thread continues."""
         self._busy = False
         self._next()
 
     def answered(self, index: int, then: Then) -> None:
-        """An answer has come: go on when the thread has taken it."""
+        """An answer has come: continue when the thread has taken it."""
         if self._handle:
             self._replies.append((index, then))
             self._next()
@@ -142,7 +142,7 @@ class Buffers:
         self._waiting: dict[int, list[Then]] = {}
 
     def take(self, index: int, then: Then) -> None:
-        """Go on when slice number `index` has a buffer."""
+        """Continue when slice number `index` has a buffer."""
         if not self.count or index in self._held:
             then()
         elif len(self._held) < self.count:

@@ -119,7 +119,7 @@ class ServedRun:
 
     @property
     def long_run(self) -> float:
-        """Time of the whole run with all its steps, once it was played [s]; 0 if nobody asked."""
+        """Time of the whole run with all its steps, once it was simulated [s]; 0 if nobody asked."""
         return self._long_run
 
     def steps(self) -> list[ReplicaStep]:
@@ -142,7 +142,7 @@ class ServedRun:
         return on_boards(self.m.machine, self.gpus, steps, speed=speed)
 
     def play(self, steps: Sequence[ReplicaStep], nominal: ReplicaStep) -> Program:
-        """Play the job and report what came of it."""
+        """Simulate the job and report what came of it."""
         m, job = self.m, self.job
         alone = self.time_alone(nominal)
         outcome = yield self.train(m, steps, self.options)

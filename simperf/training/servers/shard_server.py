@@ -60,7 +60,7 @@ class ShardServer:
         Workers that each of them stands for: as many gradients come at once.
     work : ServerWork
     staleness : Staleness
-        Is told the age of every gradient that is applied.
+        Called with the age of every gradient that is applied.
     updated : callable
         Called with the shard server after every update.
     """

@@ -143,7 +143,7 @@ class Staleness:
     Parameters
     ----------
     watch : callable, optional
-        Is told every age that is counted.
+        Called with every age that is counted.
     """
 
     __slots__ = ("_watch", "counts")

@@ -77,7 +77,7 @@ class Site:
         self._kernels: dict[tuple[str, float], Kernel] = {}
 
     def work(self, what: str, nbytes: float, then: Then) -> None:
-        """Move `nbytes` [B] through the memory, then go on; nothing to move takes no time."""
+        """Move `nbytes` [B] through the memory, then continue; nothing to move takes no time."""
         if nbytes <= 0.0:
             then()
         elif self._stacks is not None:
@@ -134,7 +134,7 @@ class Site:
 
 
 def after(env: simpy.Environment, delay: float, then: Then) -> None:
-    """Go on after `delay` [s]."""
+    """Continue after `delay` [s]."""
     event = simpy.Timeout(env, delay)
     event.callbacks.append(lambda _: then())
 
@@ -190,7 +190,7 @@ class Courier:
     rate : float
         Rate that one transfer cannot exceed [B/s].
     uneven : float
-        Standard deviation of the logarithm of a connection's claim on what it shares with others, drawn anew for
+        Standard deviation of the logarithm of a connection's claim on what it shares with others, drawn again for
         each transfer from the session's seed [1]; 0 shares evenly.
     """
 
@@ -224,7 +224,7 @@ class Courier:
     def send(
         self, source: str, target: str, nbytes: float, then: Then, *, name: str = "send", weight: float = 1.0
     ) -> None:
-        """Carry `nbytes` [B], then go on; from a node to itself it takes no time."""
+        """Carry `nbytes` [B], then continue; from a node to itself it takes no time."""
         if source == target:
             then()
             return

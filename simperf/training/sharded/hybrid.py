@@ -141,7 +141,7 @@ class HybridRun:
 
 
 def train_hybrid(m: Session, run: HybridRun) -> Program:
-    """Play a run through and report what came of it."""
+    """Simulate a run through and report what came of it."""
     kernel_by_kernel(m)
     whole = _parts(m, run, run.nodes[:1])[0]
     speed = 1.0

@@ -12,7 +12,7 @@ A trace says when things happened, not why. The rules by which causes are found:
   How long a launch takes, and the gap between two activities, are its own where they decided when it began, and the
   trace's medians elsewhere.
 
-Played with these times, everything begins and ends when it did.
+Simulated with these times, everything begins and ends when it did.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ def record_step(trace: TraceFile, step: int = -1) -> RecordedStep:
 
 
 def _window(trace: TraceFile, step: int) -> tuple[float, float, int]:
-    """Begin and end of what is played [s], and how many steps it is."""
+    """Begin and end of what is simulated [s], and how many steps it is."""
     if step >= 0:
         if step not in trace.steps:
             raise InputError(Problem("no such step", file=trace.name, value=str(step), expected=_steps(trace)))
@@ -285,7 +285,7 @@ class _Calls:
         self.rows.append(_Row(thread, *times, launches, waits, first, rest))
 
     def end(self, time: float) -> None:
-        """The last thread goes on to the end of the step [s] after the first one's begin."""
+        """The last thread continues to the end of the step [s] after the first one's begin."""
         if self.rows and time > self.rows[-1].anchor:
             self.rows.append(_Row(self.rows[-1].thread, time, time, (), (), first=True, rest=0.0))
 

@@ -117,7 +117,7 @@ def _precision(name: str) -> str:
 
 
 def _shapes(operator: Operator) -> list[tuple[int, ...]]:
-    """Shapes of an operation's inputs; an empty one for what is no tensor."""
+    """Shapes of an operation's inputs; an empty one for an input that is not a tensor."""
     given = operator.arguments.get("Input Dims", operator.arguments.get("Input dims"))
     found: list[tuple[int, ...]] = []
     for one in given if isinstance(given, list) else ():

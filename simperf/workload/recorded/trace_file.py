@@ -1,4 +1,4 @@
-"""Traces of torch's profiler (Kineto, in Chrome's format), as far as a step can be played again from them.
+"""Traces of torch's profiler (Kineto, in Chrome's format), as far as a step can be simulated again from them.
 
 Read are calls of the runtime, activities of one GPU, the operations that enclose the calls, and the profiler's steps.
 """
@@ -215,7 +215,7 @@ def _take(
 
 
 def _check(trace: TraceFile, file: JsonFile, devices: set[int]) -> None:
-    """Refuse a trace that cannot be played.
+    """Refuse a trace that cannot be simulated.
 
     Raises
     ------

@@ -32,7 +32,7 @@ class Attended:
     mask : int
         Of dropout; -1 without it.
     out : int
-        What the block goes on with.
+        What the block continues with.
     """
 
     q: Part

@@ -1,6 +1,6 @@
 """Where the zoo comes from: the models as plain modules of torch, and the list of what is traced.
 
-``python -m simperf.workload.zoo_source`` (or ``simperf zoo make``) traces them all anew.
+``python -m simperf.workload.zoo_source`` (or ``simperf zoo make``) traces them all again.
 """
 
 from __future__ import annotations

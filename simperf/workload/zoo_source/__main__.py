@@ -1,4 +1,4 @@
-"""``python -m simperf.workload.zoo_source [NAME ...]``: trace the models of the zoo anew, in place."""
+"""``python -m simperf.workload.zoo_source [NAME ...]``: trace the models of the zoo again, in place."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def test_a_drawn_step_is_the_one_that_every_rank_plays_with_the_same_devices(nam
     slack = 3e-3 if name in BESIDE else 1e-9
     assert drawn.metrics[mean].value == pytest.approx(every.metrics[mean].value, rel=slack)
     assert drawn.metrics[mean].value > drawn.metrics["time per step"].value
-    assert told(drawn) == ["1 step with noise is drawn beside the one that is played without"]
+    assert told(drawn) == ["1 step with noise is drawn beside the one that is simulated without"]
 
 
 def test_what_shares_links_is_told_where_it_differs():

@@ -46,7 +46,7 @@ def refused(*, layers=4, batch=8, layout=LAYOUT, steps=1, error=InputError, **op
 def test_numbers_that_are_too_large_are_named(job, key, value):
     message = refused(**job)
     assert f"{key}: about" in message
-    assert "events would be played" in message
+    assert "events would be simulated" in message
     assert value in message
 
 

@@ -26,7 +26,7 @@ __all__ = ["FirstMatrices", "LastMatrices", "unplayed_beside"]
 
 
 def unplayed_beside(model: Transformer, recompute: Recomputation, *, narrow: bool, frozen: bool) -> Iterator[Problem]:
-    """Problems of what is not played with attention and feed-forward network side by side.
+    """Problems of what is not simulated with attention and feed-forward network side by side.
 
     Parameters
     ----------
@@ -43,9 +43,9 @@ def unplayed_beside(model: Transformer, recompute: Recomputation, *, narrow: boo
     for key, value in others.items():
         if value:
             yield Problem(
-                "is not played with attention and network side by side", key=key, value=str(value), expected="0"
+                "is not simulated with attention and network side by side", key=key, value=str(value), expected="0"
             )
-    message = "is not played with attention and network side by side (parallel_block)"
+    message = "is not simulated with attention and network side by side (parallel_block)"
     if recompute == "selective-op":
         yield Problem(message, key="recompute", value=recompute, expected="none, selective or full")
     if narrow:

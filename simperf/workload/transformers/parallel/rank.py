@@ -246,7 +246,7 @@ def rank_passes(
     Raises
     ------
     InputError
-        All that does not divide, an unknown recomputation, and models and kernels that are not yet played with a
+        All that does not divide, an unknown recomputation, and models and kernels that are not yet simulated with a
         layout.
 
     Examples
@@ -265,15 +265,15 @@ def rank_passes(
         problems.append(Problem(message, key="recompute", value=str(recompute), expected=expected))
     if not kernels.fuses_norm(model.norm) and (model.norm != "rms" or model.qk_norm or model.kv_rank):
         what = "normalization of queries and keys" if model.norm == "rms" else "layer normalization"
-        message = f"{what} of several kernels is not yet played with a layout"
+        message = f"{what} of several kernels is not yet simulated with a layout"
         problems.append(Problem(message, key="norm", value=kernels.norm, expected='"fused"'))
     if recompute == "selective-op" and (
         model.experts or model.kv_rank or kernels.attention != "flash" or model.dropout
     ):
-        message = "is played for dense models with attention in one kernel and without dropout"
+        message = "is simulated for dense models with attention in one kernel and without dropout"
         problems.append(Problem(message, key="recompute", value=recompute, expected="none, selective or full"))
     if kernels.gathered_inputs == "kept" and (model.experts or model.kv_rank):
-        message = "is played for dense models"
+        message = "is simulated for dense models"
         problems.append(Problem(message, key="gathered_inputs", value="kept", expected="again"))
     problems += parts_without_effect(
         kernels,
@@ -311,7 +311,7 @@ def rank_passes(
         message = "scores of the whole sequence are in memory, whatever is masked"
         raise InputError(Problem(message, key="attention", value=kernels.attention, expected="flash"))
     if (model.kv_rank or over.cp > 1) and kernels.attention != "flash":
-        message = "latent attention is played in one kernel" if over.cp == 1 else "such ranks share sequences in no way"
+        message = "latent attention is one kernel" if over.cp == 1 else "such ranks share sequences in no way"
         raise InputError(Problem(message, key="attention", value=kernels.attention, expected="flash"))
     gathers = (Sync("all-gather", "tp", sizes.whole, "message.gather"),) if scattered else ()
     block = Block(sizes, kernels, recompute).passes()

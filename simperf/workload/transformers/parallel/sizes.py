@@ -69,7 +69,7 @@ class RankSizes:
     Raises
     ------
     InputError
-        All that does not divide, and what is not played together.
+        All that does not divide, and what is not simulated together.
 
     Examples
     --------
@@ -204,21 +204,21 @@ class RankSizes:
             expected = " or ".join(["cp = 1", *(f'{one}context_exchange = "all-to-all"' for one in ways)])
             yield Problem(message, key="window", value=window, expected=expected)
         if self.trained.documents:
-            message = "a window within packed documents is not played"
+            message = "a window within packed documents is not simulated"
             yield Problem(message, key="window", value=window, expected="one document a sequence")
         for key in ("kv_rank", "dense_layers"):
             if found := getattr(model, key):
-                yield Problem(f"a window is not played with {key} = {found}", key="window", value=window, expected="0")
+                yield Problem(f"no window is simulated with {key} = {found}", key="window", value=window, expected="0")
 
     def _untunable(self) -> Iterator[Problem]:
         """Problems of what cannot be fine-tuned so."""
         model, documents = self.model, self.trained.documents
         yield from documents.problems(model.sequence)
         if documents and self.cp > 1:
-            message = "ranks that share sequences have parts of documents: that is not played yet"
+            message = "ranks that share sequences have parts of documents: that is not simulated yet"
             yield Problem(message, key="cp", value=str(self.cp), expected="cp = 1, or one document a sequence")
         if self.frozen and (model.experts or model.kv_rank or model.mtp):
-            message = "adapters are played for models without experts, latent attention and multi-token prediction"
+            message = "adapters are simulated for models without experts, latent attention and multi-token prediction"
             yield Problem(message, key="rank", value=str(self.trained.adapters.rank), expected="0")
 
     @property
