@@ -159,7 +159,7 @@ def _of_option(problem: Any) -> Any:
     from dataclasses import replace
 
     table, _, key = problem.key.partition(".")
-    names = {"layouts.model": "--layouts", "prices.own": "--price", "program.stack": "--stack"}
+    names = {"layouts": "--layouts", "layouts.model": "--layouts", "prices.own": "--price", "program.stack": "--stack"}
     option = names.get(problem.key, f"--{key}" if key in (*_OF_LAYOUTS, *_OF_PLAN) else "--vary")
     if problem.file or table not in ("layouts", "plan", "prices", "program"):
         return problem
@@ -183,6 +183,7 @@ def _search(
 ) -> int:
     """Search, and show what was found."""
     from simperf.cli.terminal import StudyProgress, note, play
+    from simperf.errors import InputError
     from simperf.report.layout_plans import layouts_output
     from simperf.report.limits import format_limits
     from simperf.study.layouts import plan_layouts
@@ -194,6 +195,8 @@ def _search(
         found = plan_layouts(
             request, engine=engine, journal=journal, fresh=bool(given.get("fresh")), cache=cache, progress=shown
         )
+    except InputError as error:  # without a file, options said what cannot be
+        raise InputError([_of_option(one) for one in error.problems]) from None
     finally:
         shown.end()
     if explain:

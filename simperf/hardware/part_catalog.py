@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from os import PathLike, fspath
+from os.path import isfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
@@ -182,7 +183,7 @@ class PartCatalog:
         InputError
             All that is wrong with the file.
         """
-        if name not in self._entries["profile"] and Path(name).is_file():
+        if name not in self._entries["profile"] and isfile(name):
             return cast("ProfilePart", read_part(read_toml(name), Path(name).stem, catalog=self, kind="profile"))
         return cast("ProfilePart", self.part("profile", name))
 

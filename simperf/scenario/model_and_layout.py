@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from os.path import exists, isfile
 from pathlib import Path
 from typing import Any
 
@@ -174,7 +175,7 @@ def _of_config(data: Mapping[str, Any], toml: TomlFile, folder: Path) -> Transfo
     problems = []
     if isinstance(sequence, bool) or not isinstance(sequence, int) or sequence < 0:
         problems.append(toml.problem(("model", "sequence"), "a whole number, 1 or more, is expected", value=sequence))
-    if not path.exists():
+    if not exists(path):
         expected = "the path of a config.json, or of its folder, relative to this file"
         problems.append(toml.problem(("model", "config"), "no such file", value=data["config"], expected=expected))
     if problems:
@@ -190,7 +191,7 @@ def _named(
     from simperf.workload.transformers.shipped import shipped_transformers
 
     own = folder / name
-    path = str(own) if own.is_file() else name
+    path = str(own) if isfile(own) else name
     if path.endswith(".toml"):
         found = read_toml(path)
         if not isinstance(found.data.get("format"), str):

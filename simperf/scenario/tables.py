@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from os.path import isfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -103,7 +104,7 @@ class TableReader:
             beside = self.folder / name
             if name not in self._profiles:
                 try:
-                    self._profiles[name] = catalog.profile(str(beside) if beside.is_file() else name)
+                    self._profiles[name] = catalog.profile(str(beside) if isfile(beside) else name)
                 except UnknownNameError as error:
                     expected = 'a name of `simperf catalog list profile`, or the path of a file, such as "profile.toml"'
                     problems.append(toml.problem(("calibration", "use"), str(error), expected=expected))

@@ -291,3 +291,22 @@ def test_a_job_that_cannot_be_run_is_explained_with_its_file_and_line(here, told
     (here / "step.json").write_bytes(sources.replayed()[0])
     (here / "s.toml").write_text(RECORDED.replace("steps = 1", "steps = 0"), "utf-8")
     assert "s.toml:9: program.steps: at least one step is needed" in told("explain", "step.json", "s.toml")
+
+
+def test_a_search_of_which_no_layout_can_be_simulated_is_blamed_on_its_option(here, told):
+    (here / "m.toml").write_text(tomli_w.dumps(JOB["model"]), "utf-8")
+    words = ("plan", "--layouts", "m.toml", "--on", "mi300x-8gpu", "--vary", "tp=1", "--stack", "llm-foundry")
+    assert "--layouts: no layout can be simulated: library: attention" in told(*words)
+
+
+def test_names_that_are_too_long_for_a_file_are_blamed_on_their_keys(here, told):
+    name = "9" * 400
+    plan = {"plan": {"model": name, "samples": 1, "deadline": "1 h"}, "candidates": {"instances": ["p3-2xlarge"]}}
+    texts = {
+        "plan.toml:2: plan.model": tomli_w.dumps(plan),
+        "plan.toml:2: layouts.model": tomli_w.dumps({"layouts": {"model": name, "on": "dgx-a100"}}),
+        "plan.toml:4: model.name": f'[machine]\nuse = "dgx-1v"\n[model]\nname = "{name}"\n[program]\nuse = "train"\n',
+    }
+    for place, text in texts.items():
+        (here / "plan.toml").write_text(text, "utf-8")
+        assert place in told("check", "plan.toml")

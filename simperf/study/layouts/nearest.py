@@ -15,6 +15,8 @@ __all__ = ["nothing_fits"]
 
 #: layouts of least memory of which changes are tried, and how many times as many GPUs are
 _TRIED, _MORE = 8, (1, 2, 4, 8, 16, 32, 64)
+#: what is right where no layout can be simulated
+SIMULATED = "another stack, machine, or values of the axes"
 #: keys of ``[layouts]`` that are kept where others are tried, and axes that take least memory
 _KEPT = ("model", "sequence", "folder", "precision")
 _LEAST = {"microbatch": 1, "schedule": "1f1b", "recompute": ["none", "full"]}
@@ -34,7 +36,9 @@ def nothing_fits(request: LayoutRequest, machines: Sequence[WeighedMachine]) -> 
     full = [(one.full[0], one) for one in machines if one.full]
     if not full:
         reasons = "; ".join(dict.fromkeys(why for one in machines for why in one.refusals))
-        return InputError(request.toml.problem(("layouts",), f"no layout can be simulated: {reasons}"))
+        return InputError(
+            request.toml.problem(("layouts",), f"no layout can be simulated: {reasons}", expected=SIMULATED)
+        )
     least, machine = min(full, key=lambda each: each[0].memory / each[1].capacity)
     count = sum(len(one.full) for one in machines)
     have, need = format_quantity(machine.capacity, "B"), format_quantity(least.memory, "B")

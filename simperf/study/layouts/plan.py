@@ -20,7 +20,7 @@ from simperf.scenario import Scenario, make_scenario
 from simperf.scenario.own_constants import own_constants
 from simperf.study.executors import check_engine
 from simperf.study.layouts.axes import LayoutChoice
-from simperf.study.layouts.nearest import nothing_fits
+from simperf.study.layouts.nearest import SIMULATED, nothing_fits
 from simperf.study.layouts.ranked_layout import RankedLayout
 from simperf.study.layouts.reasons import losses, step_parts
 from simperf.study.layouts.request import LayoutRequest, load_layouts, make_layouts
@@ -234,7 +234,9 @@ def _answer(request: LayoutRequest, found: list[Searched]) -> LayoutPlan:
             ranked.append(made)
     if not ranked:
         reasons = "; ".join(dict.fromkeys(why for _, why in failed))
-        raise InputError(request.toml.problem(("layouts",), f"no layout can be simulated: {reasons}"))
+        raise InputError(
+            request.toml.problem(("layouts",), f"no layout can be simulated: {reasons}", expected=SIMULATED)
+        )
     ranked.sort(key=lambda one: (not one.feasible, one.time or one.step, one.cost or 0.0, one.choice.name))
     good = [index for index, one in enumerate(ranked) if one.feasible]
     keys = [(ranked[index].step, ranked[index].cost or 0.0, float(ranked[index].machine.gpus)) for index in good]

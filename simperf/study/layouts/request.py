@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from os.path import isdir
 from pathlib import Path
 from typing import Any, cast
 
@@ -288,7 +289,7 @@ def _model(table: RequestTable, base: dict[str, Any], toml: TomlFile, folder: Pa
 
 def _catalog(table: RequestTable, folder: Path) -> Catalog:
     name = table.text("folder")
-    if name and not (folder / name).is_dir():
+    if name and not isdir(folder / name):
         table.wrong(("folder",), "no such folder", value=name, expected="a folder with parts of your own")
         return Catalog.load()
     try:

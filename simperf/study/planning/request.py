@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from os.path import isfile
 from pathlib import Path
 from typing import Any
 
@@ -300,7 +301,7 @@ def _model(head: RequestTable, folder: Path) -> TracedModel | None:
             head.wrong((), "the model is missing", expected='model = "resnet50" (see `simperf zoo list`)')
         return None
     try:
-        model = load(str(folder / name) if (folder / name).is_file() else name)
+        model = load(str(folder / name) if isfile(folder / name) else name)
         if "optimizer" in head:
             model.update(head.text("optimizer"))
     except UnknownNameError as error:
