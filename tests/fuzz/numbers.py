@@ -12,6 +12,7 @@ SIGNED = {
     "change",
     "error",
     "difference",
+    "interaction",
     "seed",
     "stream",
     "slope",
