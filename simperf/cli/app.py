@@ -13,8 +13,8 @@ from simperf.version import __version__
 __all__ = ["COMMANDS", "app", "command"]
 
 _WELCOME = f"""\
-simperf {__version__} predicts how long deep-learning work takes on hardware that you do
-not have. A scenario (a TOML file) names a machine and a program; simperf
+simperf {__version__} predicts how long deep-learning work takes on hardware that you
+do not have. A scenario (a TOML file) names a machine and a program; simperf
 simulates it and says where the time goes.
 
 Try:
@@ -24,7 +24,7 @@ Try:
                                                one run, with a number changed
   simperf run d2l/copy-overlap --trace overlap.json.gz
                                                its timeline, for ui.perfetto.dev
-  simperf topo dgx-1v                          how a machine's GPUs are connected
+  simperf topo dgx-1v                          how its GPUs are connected
 
 `simperf init scenario first.toml` writes a file to start from.
 `simperf --help` lists all commands."""

@@ -32,6 +32,9 @@ def list_lessons(language: Language = "en", output: Format = "table") -> None:
         text = lesson.text[language]
         row = {"number": lesson.order, "name": name, "section": lesson.section, "title": text.title}
         rows.append({**row, "exercises": len(lesson.exercises), "question": text.question})
+    if output == "table":  # what names a lesson heads its lines
+        shown = [{"lesson": f"{row['number']} {row['name']}", **row} for row in rows]
+        rows = [{key: value for key, value in row.items() if key not in ("number", "name")} for row in shown]
     typer.echo(rows_text(rows, output))
 
 

@@ -25,13 +25,14 @@ def programs(
     """List the programs that a scenario may name, or show the parameters of one."""
     from simperf.programs import PROGRAMS
     from simperf.report.rows import rows_text
+    from simperf.report.terminal import fold_comments
 
     if not name:
         typer.echo(rows_text([{"name": each, "title": PROGRAMS[each].title} for each in PROGRAMS], output))
         return
     spec = PROGRAMS[name]
     if output == "table":
-        typer.echo(f'[program]\nuse = "{name}"    # {spec.title}\n')
+        typer.echo(fold_comments(f'# {spec.title}\n[program]\nuse = "{name}"\n'))
     typer.echo(rows_text([_row(parameter) for parameter in spec.parameters.values()], output))
 
 

@@ -105,14 +105,14 @@ def file_value(kind: Any, field: str, value: Any) -> Any:
 
 
 def parameter_docs(doc: str) -> dict[str, str]:
-    """First description line of each parameter of a NumPy-style docstring."""
+    """Description of each parameter of a NumPy-style docstring, in one line."""
     found: dict[str, str] = {}
     name = ""
     for line in inspect.cleandoc(doc).partition("Parameters\n")[2].splitlines()[1:]:
         if line and not line.startswith(" "):
             name = line.partition(":")[0].strip()
-        elif name and line.strip() and name not in found:
-            found[name] = line.strip()
+        elif name and line.strip():
+            found[name] = f"{found.get(name, '')} {line.strip()}".strip()
     return found
 
 

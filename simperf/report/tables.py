@@ -41,6 +41,8 @@ COLORS: Mapping[str, str] = {
 }
 _CAPACITY = {"link": "B/s", "memory": "B", "device": "1", "host": "1"}
 _SHOWN = 8
+#: share of the time below which it is an error of rounding [1]
+_ROUNDING = 1e-12
 _BAR = 28
 #: lines of a screen, of notes and of what one file assumes on it, and metrics that it has in any case
 _SCREEN, _NOTES, _ASSUMED, _FEWEST = 40, 5, 3, 3
@@ -229,7 +231,7 @@ def _breakdown(result: Result) -> RenderableType:
     unicode = unicode_output()
     for name, time in parts.items():
         share = time / result.time if result.time > 0 else 0.0
-        if time > 0:
+        if share > _ROUNDING:
             drawn = Text(bar(share, _BAR, unicode=unicode), style=COLORS[name])
             rows.append([name, drawn, format_quantity(time, "s"), f"{share:.1%}".replace("%", " %")])
     return FittedTable((), rows, whole=(1,))
