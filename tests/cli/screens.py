@@ -25,7 +25,7 @@ SCREENS: Mapping[str, str] = {
     "run-links": "run d2l/sync-160mb",
     "run-large": "run large/llama3-8b-fsdp",
     "run-large-verbose": "run large/llama3-8b-fsdp --verbose",
-    "run-what-if": "run first.toml --what-if host1=0.8x,batch=0.5x",
+    "run-what-if": "run first.toml --what-if host0=0.8x,batch=0.5x",
     "run-samples": "run d2l/async --set program.n=10 --set program.jitter=0.2 --samples 5",
     "compare": "compare d2l/sync-160mb",
     "compare-long-names": "compare training/ps-placement",
