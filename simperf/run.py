@@ -425,7 +425,7 @@ def _scope(session: Session, *, moved: bool) -> tuple[tuple[str, ...], tuple[str
     if moved:
         inside.append("links shared max-min fairly, re-shared at every change; protocol overhead of each link")
         outside.append("packets, TCP slow start and loss, queues in switches")
-    return tuple(inside), tuple(outside)
+    return (*inside, *session.contains), (*outside, *session.leaves_out)
 
 
 def _kernel_scope(session: Session) -> tuple[list[str], list[str]]:

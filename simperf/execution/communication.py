@@ -51,6 +51,7 @@ class _Caller:
     device: Device | None
     stream: str
     after: Marker | None = None
+    launch: float | None = None
 
     def find(self, frontend: Thread, what: str) -> tuple[ProcessGroup, Member]:
         """The group, and the rank that calls."""
@@ -68,7 +69,7 @@ class _Caller:
     def issue(self, frontend: Thread, work: Communication, *, blocks: bool) -> Generator[Any, Any, None]:
         """Launch it, after what the default stream has been given, or after an event."""
         device = work.member.device
-        work.launch = frontend.profile.collective
+        work.launch = frontend.profile.collective if self.launch is None else self.launch
         current, side = device.stream(), device.stream(self.stream)
         if self.after is None:
             follow(frontend, side, current)
@@ -102,6 +103,7 @@ def collective(
     stream: str = COMMUNICATION,
     device: Device | None = None,
     after: Marker | None = None,
+    launch: float | None = None,
 ) -> Verb:
     """Take part in a collective: ``dist.all_reduce(x, group=group, async_op=True)``.
 
@@ -123,9 +125,11 @@ def collective(
         Whose rank calls, where a process drives several devices.
     after : Marker, optional
         An event that its stream waits for in place of all that the default stream has been given.
+    launch : float, optional
+        Time of the host to issue it [s]; else the frontend's.
     """
     _check(name, nbytes)
-    return _Collective(_Caller(group, device, stream, after), name, nbytes, async_op)
+    return _Collective(_Caller(group, device, stream, after, launch), name, nbytes, async_op)
 
 
 @dataclass(frozen=True, slots=True)

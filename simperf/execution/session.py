@@ -112,6 +112,8 @@ class Session:
         self.notes: list[str] = []
         self.assumed: dict[str, str] = {}  # values that the program took from a software stack, with their sources
         self.sources: dict[str, str] = {}  # of constants that the program named
+        self.contains: list[str] = []  # what the program models beside what every run does, in words
+        self.leaves_out: list[str] = []
         self.ranks: dict[str, RankClass] = {}  # by the device that is simulated for them
         self.operations: dict[tuple[str, Op, str], Operation] = {}
         self._models: dict[str, OpModel] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from simperf.frameworks.draft import JobDraft
+from simperf.frameworks.megatron_graphs import draft_graphs
 from simperf.frameworks.megatron_layout import draft_layout, draft_pipeline
 from simperf.frameworks.megatron_model import draft_model
 from simperf.frameworks.options import JobOptionsRead
@@ -44,6 +45,7 @@ def draft_megatron(options: JobOptionsRead, draft: JobDraft, *, gpus: int, on: s
     _communication(options, draft)
     _routing(options, draft)
     _kernels(options, draft)
+    draft_graphs(options, draft)
     options.note_optimizer()
     draft.set("program", "steps", 2, why="of which the second is reported")
 

@@ -108,7 +108,7 @@ _DIVIDED = Section.of(
     LayerKernels,
     *("gradient_accumulation", "placeholders", "gradient_overlap", "cross_entropy", "expert_products"),
     *("projections", "gathered_inputs", "activation_inputs", "quantized_inputs"),
-    *("product_parts", "parts_exchange"),
+    *("product_parts", "parts_exchange", "captured"),
     rotary_kernels="rotary",
     activation_kernels="activation",
     residual_kernels="residual",

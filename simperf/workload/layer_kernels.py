@@ -119,6 +119,10 @@ class LayerKernels:
     apart : str
         where a schedule has gradients of weights apart, of which matrices: all, or those of the blocks; then the head's
         are part of the backward pass
+    captured : str
+        launches of blocks: none are captured, each kernel is launched by itself; or layers, a forward or a backward
+        pass over a block is a replay of a CUDA graph, captured before the steps, which takes the frontend's
+        graph_launch, graph_node and graph_gap
     """
 
     attention: Literal["flash", "fused-softmax", "unfused"] = "flash"
@@ -157,6 +161,7 @@ class LayerKernels:
     recomputed: Literal["whole", "needed"] = "whole"
     end_norm: Literal["as-blocks", "eager"] = "as-blocks"
     apart: Literal["all", "blocks"] = "all"
+    captured: Literal["none", "layers"] = "none"
 
     @property
     def library(self) -> str:

@@ -164,6 +164,43 @@ def test_what_is_assumed_has_a_comment():
         assert re.search(rf"^{key} = [^#\n]+$", text, re.MULTILINE), key
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"--cuda-graph-impl": "local"},
+        {"--cuda-graph-impl": "transformer_engine", "--cuda-graph-scope": "attn mlp"},
+        {"--enable-cuda-graph": None, "--cuda-graph-warmup-steps": "3"},
+        {"--external-cuda-graph": None, "--cuda-graph-scope": "full"},
+    ],
+    ids=" ".join,
+)
+def test_captured_layers(more):
+    job = imported(more)
+    assert job.scenario.parameters["captured"] == "layers"
+    assert not any("graph" in one for one in job.notes)
+    assert "captured" not in imported().tables["program"]
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"--cuda-graph-impl": "local", "--cuda-graph-scope": "attn"}, "attn is captured, not a whole layer"),
+        ({"--cuda-graph-impl": "full_iteration"}, "a whole iteration is captured"),
+        ({"--cuda-graph-impl": "local", "--num-experts": "8"}, "experts take any number of rows"),
+        ({"--enable-cuda-graph": None, "--recompute-activations": None}, "layers are computed again"),
+    ],
+)
+def test_graphs_of_something_else_than_layers_are_noted(more, why):
+    job = imported(more)
+    assert "captured" not in job.tables["program"]
+    (note,) = [one for one in job.notes if "graph" in one]
+    assert "not simulated, each kernel is launched by itself: " + why in note
+
+
+def test_a_scope_without_graphs_has_no_effect():
+    assert any("--cuda-graph-scope: has no effect" in one for one in imported({"--cuda-graph-scope": "attn"}).notes)
+
+
 def test_what_is_not_played_or_not_understood_is_listed():
     job = imported({"--tp-comm-overlap": None, "--my-own-flag": "3", "--lr": "1e-4", "--optimizer": "muon"})
     assert any(one.startswith("--tp-comm-overlap: not simulated") for one in job.notes)

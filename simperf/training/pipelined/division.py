@@ -12,7 +12,9 @@ from simperf.errors import InputError, Problem, UnknownNameError, nearest_diviso
 from simperf.layout import Layout
 from simperf.schedules import Schedule, make_schedule
 from simperf.training.offload import Offload
+from simperf.training.pipelined.layer_graphs import refuse_uncapturable
 from simperf.training.pipelined.load_draws import LoadDraws, Parts
+from simperf.training.pipelined.pacing import Pacing
 from simperf.training.pipelined.refusals import (
     batches_of_schedule,
     keys_of_files,
@@ -25,7 +27,6 @@ from simperf.training.pipelined.refusals import (
     refuse_scattered_experts,
     together,
 )
-from simperf.training.pipelined.stage import Pacing
 from simperf.training.pipelined.step_end import gathered_width, step_end
 from simperf.training.pipelined.weight_units import UnitBytes, weight_units
 from simperf.training.pipelined.work import StepWork, WeightUnit
@@ -127,6 +128,7 @@ def divide(
         )
         raise InputError(Problem(message, key="schedule", value=strategy.schedule, expected="such as dualpipe"))
     refuse_offload(offload or Offload(), plan, counts, layout)
+    refuse_uncapturable(model, layout, strategy, plan, offload or Offload())
     fully, each = layout.sharding == "zero-3", _reduces_each(layout, strategy)
     units = _units(work, made, strategy, apart=layout.spreads_experts) if fully else ()
     ends = tuple(
@@ -143,6 +145,7 @@ def divide(
         units=units,
         offload=offload or Offload(),
         draws=LoadDraws(tuple(parts), plan.microbatches, seed) if drawn else LoadDraws(),
+        captured=model.kernels.captured == "layers",
     )
 
 

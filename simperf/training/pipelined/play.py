@@ -31,9 +31,11 @@ from simperf.training.pipelined.communicators import (
 )
 from simperf.training.pipelined.groups import ClassGroup, ClassMember
 from simperf.training.pipelined.host_memory import hosts_of
+from simperf.training.pipelined.layer_graphs import LayerGraphs
 from simperf.training.pipelined.offloaded_stage import OffloadedStage
+from simperf.training.pipelined.pacing import Pacing
 from simperf.training.pipelined.sharded_stage import ShardedStage
-from simperf.training.pipelined.stage import Pacing, StageProcess, dimensions_of_streams
+from simperf.training.pipelined.stage import StageProcess, dimensions_of_streams
 from simperf.training.pipelined.work import Boundary, LayerBucket, StepWork, assign_buckets
 from simperf.workload.op import Op
 
@@ -161,6 +163,8 @@ class Pipeline:
                 found.append(ShardedStage(*given) if work.units else StageProcess(*given))
         for each in found:
             each.spent.listen(each.device.stream())
+            if work.captured:
+                each.graphs = LayerGraphs.of(m.profile, each.work.all_layers(each.stage))
         if reuse and not exact:
             links = ClassLinks(classes, groups, tuple(map(str, self.marks)))
 

@@ -18,6 +18,7 @@ from simperf.training.pipelined.draws import disturb, draw_steps, step_times, te
 from simperf.training.pipelined.excess import refuse_numbers, refuse_processes
 from simperf.training.pipelined.fitting_changes import Divided, refuse_what_does_not_fit
 from simperf.training.pipelined.host_memory import refuse_full_hosts
+from simperf.training.pipelined.layer_graphs import refuse_unlaunched, tell_graphs
 from simperf.training.pipelined.outcome import tell
 from simperf.training.pipelined.play import Pipeline
 from simperf.training.pipelined.refusals import refuse_idle_messages, together
@@ -152,6 +153,8 @@ def refuse_divided(m: Session, job: Job) -> tuple[Pipeline, tuple[StageMemory, .
     if m.mode.waits and pipeline.layout.pp > 1:
         message = "a process that waits for each send would wait for a stage that waits for it"
         raise InputError(Problem(message, key="execution.mode", value=m.mode.name, expected="eager or scripted"))
+    if pipeline.work.captured:
+        refuse_unlaunched(m.profile, m.mode)
     _refuse_attention(m, pipeline)
     return pipeline, _memory(m, job, pipeline)
 
@@ -200,6 +203,8 @@ def train_divided(m: Session, job: Job) -> Program:
         disturb(m, job.disturbances, processes, len(pipeline.nodes))
     yield from pipeline.play(m, processes)
     tell(m, job, pipeline, processes, memory)
+    if pipeline.work.captured:
+        tell_graphs(m)
     step = float(step_times(processes).mean())
     if noisy and asked == "yes":
         tell_percentiles(m, step_times(processes))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from simperf.memory import LayerMemory, TensorKind, allocated
-from simperf.training.pipelined.stage import Pacing
+from simperf.training.pipelined.pacing import Pacing
 from simperf.training.pipelined.weight_shares import WeightShares
 from simperf.training.pipelined.work import StepEnd, WeightUnit
 

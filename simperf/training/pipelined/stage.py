@@ -24,14 +24,16 @@ from simperf.schedules import Pass
 from simperf.training.pipelined.closed import ClosedBlock, ClosedLayer, Sequel, in_blocks, launch_block, never_closed
 from simperf.training.pipelined.communicators import INSIDE, NORM, REPLICAS, Dimension, Key
 from simperf.training.pipelined.groups import ClassGroup
+from simperf.training.pipelined.layer_graphs import GraphSync, LayerGraphs
 from simperf.training.pipelined.noise_draws import RankNoise
+from simperf.training.pipelined.pacing import Pacing
 from simperf.training.pipelined.paired_passes import TURN, side_by_side
 from simperf.training.pipelined.stage_time import Hold, StageTime, StepMark
 from simperf.training.pipelined.work import Boundary, LayerBucket, StepWork
 from simperf.workload.op import Op
 from simperf.workload.transformers.passes import Await, Item, Sync
 
-__all__ = ["Pacing", "StageProcess", "dimensions_of_streams"]
+__all__ = ["StageProcess", "dimensions_of_streams"]
 
 #: streams of the collectives along each dimension
 STREAMS: Mapping[Key, str] = {
@@ -65,43 +67,6 @@ def counted(key: Key) -> Dimension:
     return "dp" if key == "replicas" else "edp" if key == "expert replicas" else key
 
 
-@dataclass(frozen=True, slots=True)
-class Pacing:
-    """Overlaps of a rank, and waits of its process.
-
-    Parameters
-    ----------
-    gradients : bool
-        Buckets of gradients travel while the backward pass continues.
-    weights : bool
-        The next step begins while weights are gathered.
-    messages : bool
-        The message for a pass is received during the pass before it.
-    synchronous : bool
-        The process waits for each message that it receives.
-    sharded : bool
-        Each data-parallel rank updates a part of the weights, and gathers the others.
-    each : bool
-        Gradients are reduced after the backward pass of each micro-batch, not of the last one.
-    prefetch : int
-        Of weights that are gathered as they are needed: layers ahead of the one that runs.
-    flat : bool
-        They are gathered where they are read.
-    stays : bool
-        Those that are not given back after a forward pass stay up to the last backward pass of the step.
-    """
-
-    gradients: bool = False
-    weights: bool = False
-    messages: bool = False
-    synchronous: bool = False
-    sharded: bool = False
-    each: bool = False
-    prefetch: int = 1
-    flat: bool = False
-    stays: bool = False
-
-
 @dataclass(eq=False, slots=True)
 class StageProcess:
     """A rank of a pipeline.
@@ -129,6 +94,8 @@ class StageProcess:
         Layers are closed only as long as neither gradients nor weights travel.
     noise : RankNoise, optional
         What makes its kernels vary.
+    graphs : LayerGraphs, optional
+        Those of its blocks; None where kernels are launched one by one.
     """
 
     rank: int
@@ -144,6 +111,7 @@ class StageProcess:
     close: Callable[[tuple[Item, ...], str], ClosedLayer | None] = never_closed
     in_turn: bool = False
     noise: RankNoise | None = None
+    graphs: LayerGraphs | None = None
     spent: StageTime = field(default_factory=StageTime)
     _split: bool = field(init=False)
     _beside: bool = field(default=False, init=False)
@@ -277,7 +245,8 @@ class StageProcess:
                 yield launch(Hold(*self._running.pop(one.label)), self.device)
             else:
                 dimension = cast(Dimension, one.dimension)
-                work = yield from self._collective(dimension, one.name, one.nbytes)
+                launched = one.launch if isinstance(one, GraphSync) else None
+                work = yield from self._collective(dimension, one.name, one.nbytes, launched=launched)
                 if one.waits and self._beside:
                     yield TURN
                 if one.waits:
@@ -290,20 +259,20 @@ class StageProcess:
         key = (id(items), within)
         if key not in self._launched:
             alone = {one.label for one in items if isinstance(one, Sync) and one.dimension not in self.groups}
-            self._launched[key] = tuple(
+            found = tuple(
                 launch(self.kernel(one, within), self.device) if isinstance(one, Op) else one
                 for one in items
                 if isinstance(one, Op) or one.label not in alone
             )
+            self._launched[key] = found if self.graphs is None else self.graphs.nodes(items, found)
         return self._launched[key]
 
     def _collective(
-        self, key: Key, name: str, nbytes: float, *, after: Marker | None = None
+        self, key: Key, name: str, nbytes: float, *, after: Marker | None = None, launched: float | None = None
     ) -> Generator[Any, Any, Communication]:
         """Begin a collective on its stream, after what the compute stream has been given, or after an event."""
-        work: Communication = yield collective(
-            self.groups[key], name, nbytes, async_op=True, stream=STREAMS[key], device=self.device, after=after
-        )
+        where: dict[str, Any] = {"stream": STREAMS[key], "device": self.device, "after": after, "launch": launched}
+        work: Communication = yield collective(self.groups[key], name, nbytes, async_op=True, **where)
         self.spent.watch(work, counted(key), key)
         return work
 

@@ -23,8 +23,8 @@ from simperf.memory import (
 )
 from simperf.memory.allocator import LARGE_SEGMENT
 from simperf.training.pipelined.host_memory import offloaded_layers, without_states
+from simperf.training.pipelined.pacing import Pacing
 from simperf.training.pipelined.sharded_memory import flat_layers, sharded_layers
-from simperf.training.pipelined.stage import Pacing
 from simperf.training.pipelined.weight_shares import WeightShares
 from simperf.training.pipelined.work import StepWork
 from simperf.workload.layer_kernels import LayerKernels

@@ -210,6 +210,8 @@ class StepWork:
         What ranks hold in the memory of their hosts.
     draws : LoadDraws
         Layers by the loads of their experts, where these change; `parts` have the largest.
+    captured : bool
+        Whether each pass over a block is a replay of a graph.
     """
 
     plan: Schedule
@@ -224,6 +226,7 @@ class StepWork:
     units: tuple[tuple[WeightUnit, ...], ...] = ()
     offload: Offload = field(default_factory=Offload)
     draws: LoadDraws = field(default_factory=LoadDraws)
+    captured: bool = False
     _places: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -254,6 +257,11 @@ class StepWork:
         """Layers of a chunk of a stage, with each load of their experts."""
         yield from self.layers(stage, chunk)
         yield from self.draws.every(self.part(stage, chunk))
+
+    def all_layers(self, stage: int) -> Iterator[LayerPasses]:
+        """Layers of all chunks of a stage, with each load of their experts."""
+        for chunk in self.chunks(stage):
+            yield from self.every_layer(stage, chunk)
 
     def offloaded(self, stage: int, chunk: int) -> list[int]:
         """Indices of a chunk's layers whose activations go to the host's memory."""

@@ -8,8 +8,8 @@ from simperf.execution.session import Session
 from simperf.hardware import Catalog, build_machine
 from simperf.layout import Layout
 from simperf.schedules import make_schedule
+from simperf.training.pipelined.pacing import Pacing
 from simperf.training.pipelined.play import Pipeline
-from simperf.training.pipelined.stage import Pacing
 from simperf.training.pipelined.weight_units import UnitBytes, weight_units
 from simperf.training.pipelined.work import StepEnd, StepWork
 from simperf.training.stragglers import change_links

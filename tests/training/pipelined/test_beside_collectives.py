@@ -4,7 +4,7 @@ import pytest
 
 from simperf.training.pipelined import groups
 from simperf.training.pipelined.communicators import Payload
-from simperf.training.pipelined.stage import Pacing
+from simperf.training.pipelined.pacing import Pacing
 from tests.training.pipelined.small import clipped, played, sharded, work
 
 OVERLAPPING = Pacing(gradients=True, weights=True, sharded=True)

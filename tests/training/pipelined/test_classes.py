@@ -5,7 +5,7 @@ import random
 import pytest
 
 from simperf.training.job import SlowLink
-from simperf.training.pipelined.stage import Pacing
+from simperf.training.pipelined.pacing import Pacing
 from tests.training.pipelined.small import clipped, last_step, played, work
 
 MACHINES = ("dgx-a100-x4", "p4d-x2", "dgx-1v-x4", "p3-16xlarge-x8")

@@ -3,7 +3,8 @@
 import pytest
 
 from simperf import Layout, ModelParallel, Transformer, train
-from simperf.training.pipelined.stage import Pacing, never_closed
+from simperf.training.pipelined.pacing import Pacing
+from simperf.training.pipelined.stage import never_closed
 from tests.training.pipelined.small import clipped, played, work
 
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simperf.schedules import make_schedule
-from simperf.training.pipelined.stage import Pacing
+from simperf.training.pipelined.pacing import Pacing
 from simperf.training.pipelined.work import StepEnd, StepWork
 from tests.training.pipelined.small import layer, played
 

@@ -7,7 +7,7 @@ import pytest
 from simperf import DataExchange, Layout, ModelParallel, Transformer, train
 from simperf.errors import InputError
 from simperf.training.pipelined.fitting_changes import Divided
-from simperf.training.pipelined.stage import Pacing
+from simperf.training.pipelined.pacing import Pacing
 from simperf.training.pipelined.work import StepEnd
 from simperf.training.replica import Dimensions
 from simperf.workload.layer_kernels import LayerKernels

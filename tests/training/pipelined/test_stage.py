@@ -3,7 +3,7 @@
 import pytest
 
 from simperf.schedules import SCHEDULES
-from simperf.training.pipelined.stage import Pacing
+from simperf.training.pipelined.pacing import Pacing
 from simperf.training.pipelined.work import StepEnd
 from simperf.workload.op import Op
 from tests.training.pipelined.small import clipped, last_step, op, played, work

@@ -8,8 +8,8 @@ from simperf.errors import InputError
 from simperf.layout import Layout
 from simperf.training.pipelined.division import divide
 from simperf.training.pipelined.fitting_changes import Divided
+from simperf.training.pipelined.pacing import Pacing
 from simperf.training.pipelined.paired_passes import TURN, side_by_side
-from simperf.training.pipelined.stage import Pacing
 from simperf.training.replica import Dimensions
 from simperf.training.strategies import ModelParallel
 from simperf.workload.layer_kernels import LayerKernels
