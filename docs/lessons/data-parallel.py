@@ -36,7 +36,7 @@ def program(m, *, how: str = "ring", buckets: int = 4, backward: simperf.Seconds
 @app.function
 def play(machine, how, buckets, backward):
     count = buckets if how == "ring" else 1  # DataParallel knows no buckets
-    given = {"machine": machine, "name": f"{'DDP' if how == 'ring' else 'DataParallel'}, buckets: {count}"}
+    given = {"machine": machine, "name": "DDP" if how == "ring" else "DataParallel"}
     return simperf.simulate(program, **given, how=how, buckets=count, backward=backward * 1e-3)
 
 

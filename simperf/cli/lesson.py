@@ -40,18 +40,26 @@ def list_lessons(language: Language = "en", output: Format = "table") -> None:
 
 @app.command("open")
 def open_lesson(
-    name: Name,
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="A name or number of `simperf lesson list`; `playground`.")
+    ],
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0: a free one.")] = 0,
     headless: Annotated[bool, typer.Option("--headless", help="Only serve it; open no browser.")] = False,
 ) -> int:
-    """Serve a lesson on this computer, at an address with a token, and open it in the browser; Ctrl-C ends it."""
+    """Serve a lesson or the playground here, at an address with a token, and open it in the browser; Ctrl-C ends it."""
     from simperf.cli.terminal import note
     from simperf.teach import find_lesson
 
-    lesson = find_lesson(name)
+    if name == "playground":
+        from simperf.teach.playground import playground_notebook
+
+        notebook, title = playground_notebook(), "playground"
+    else:
+        lesson = find_lesson(name)
+        notebook, title = lesson.notebook, f"lesson {lesson.order}: {lesson.text['en'].title}"
     marimo = _marimo()
-    note(f"lesson {lesson.order}: {lesson.text['en'].title}; Ctrl-C ends it")
-    words = ["run", str(lesson.notebook), "--token", "--host", "127.0.0.1"]
+    note(f"{title}; Ctrl-C ends it")
+    words = ["run", str(notebook), "--token", "--host", "127.0.0.1"]
     if port:
         words += ["--port", str(port)]
     return _call(marimo, words + (["--headless"] if headless else []))

@@ -14,7 +14,7 @@ from simperf.files import TomlFile, read_toml
 from simperf.teach.exercise import Exercise, ExerciseTable, Language, _Model
 from simperf.teach.outcome import Outcome, OutcomeTable
 
-__all__ = ["LANGUAGES", "Lesson", "Text", "find_lesson", "lessons"]
+__all__ = ["LANGUAGES", "Lesson", "Text", "find_lesson", "lessons", "lessons_folder"]
 
 #: the languages of every lesson, and how each calls itself
 LANGUAGES: dict[Language, str] = {"en": "English", "zh": "简体中文"}
@@ -112,7 +112,8 @@ def _problems(error: ValidationError, toml: TomlFile) -> list:  # type: ignore[t
     ]
 
 
-def _folder() -> Path:
+def lessons_folder() -> Path:
+    """The folder that lessons, and the playground, are shipped in."""
     package = Path(str(files("simperf")))
     for folder in (package / "_shipped" / "lessons", package.parent / "docs" / "lessons"):
         if folder.is_dir():
@@ -122,7 +123,7 @@ def _folder() -> Path:
 
 def lessons() -> dict[str, Path]:
     """Name to text file of each lesson, in the order of the course."""
-    found = [Lesson.load(path) for path in sorted(_folder().glob("*.toml"))]
+    found = [Lesson.load(path) for path in sorted(lessons_folder().glob("*.toml"))]
     return {lesson.name: lesson.notebook.with_suffix(".toml") for lesson in sorted(found, key=lambda each: each.order)}
 
 

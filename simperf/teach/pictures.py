@@ -15,6 +15,7 @@ __all__ = ["draw_curves", "draw_points", "picture"]
 
 #: widths of a picture [inch]: one for each is drawn, and the page shows the one that it has room for
 _WIDTHS = {"wide": 8.0, "narrow": 4.2}
+_ONCE = 4.8
 #: fonts are the reader's; in a dark page all colours are turned over together
 _STYLE = """<style>
 .simperf-picture { --paper: #fff; --soft: #f0f0f0; --font: system-ui, sans-serif; }
@@ -23,6 +24,7 @@ _STYLE = """<style>
 .simperf-picture text { white-space: pre; }
 .dark .simperf-picture svg { filter: invert(1) hue-rotate(180deg); }
 .simperf-picture figcaption { font-size: 0.9rem; }
+.simperf-once svg { max-width: 44rem; }
 .simperf-narrow { display: none; }
 @media (max-width: 40rem) { .simperf-wide { display: none; } .simperf-narrow { display: block; } }
 h1, h2 { overflow-wrap: anywhere; }
@@ -132,7 +134,9 @@ def draw_points(
     return figure(fill, height=3.6)
 
 
-def picture(draw: Callable[[], Any], language: str, *, name: str, text: str, words: Mapping[str, str]) -> str:
+def picture(
+    draw: Callable[[], Any], language: str, *, name: str, text: str, words: Mapping[str, str], once: bool = False
+) -> str:
     """What `draw` draws, as HTML: once for a wide page and once for a phone's.
 
     Parameters
@@ -147,9 +151,11 @@ def picture(draw: Callable[[], Any], language: str, *, name: str, text: str, wor
         What is to be seen, which stands below.
     words : mapping of str to str
         More words than the catalogue of the language has.
+    once : bool
+        Draw it once only, for both: quicker, and smaller than a wide page would have room for.
     """
     parts = [_STYLE]
-    for kind, width in _WIDTHS.items():
+    for kind, width in ({"once": _ONCE} if once else _WIDTHS).items():
         with sized(width), spoken(language, words=words, drawn=False), warnings.catch_warnings():
             # letters stay text, which the browser has the fonts for; here they are only measured
             warnings.filterwarnings("ignore", r"Glyph .* missing from font", UserWarning)
