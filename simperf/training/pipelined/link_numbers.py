@@ -1,4 +1,4 @@
-"""Links of a machine by numbers: each is reported by the server that has it, and by its name there.
+"""Links of a machine by numbers: each is identified by the server that has it, and by its name there.
 
 Where servers are equal, what one communicator draws on in some of them is what another one that is placed alike draws
 on in others, with the servers exchanged: numbers are computed for all of them at once, and names are made when they are
