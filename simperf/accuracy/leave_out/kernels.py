@@ -2,9 +2,9 @@
 
 Every kernel that others published is predicted as if nobody had measured any GPU of its architecture: by its data
 sheet, with the efficiencies that the other architectures' kernels reach (their median). What the catalogue says
-of its own architecture has no part in it, so that this is the error of a new GPU. Its common and own parts are separated
-by `simperf.calibrate.uncertainty.variance.gpu_spreads`, with architectures in the place of GPUs: three A100s are
-one architecture.
+of its own architecture has no part in it, so that this is the error of a new GPU. Its common and own parts are
+separated by `simperf.calibrate.uncertainty.variance.gpu_spreads`, with architectures in the place of GPUs: three A100s
+are one architecture.
 """
 
 from __future__ import annotations
