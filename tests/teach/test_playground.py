@@ -57,8 +57,9 @@ def test_time_memory_limit_and_what_helps_are_those_of_the_public_verbs():
     )
     assert names["result"].time == result.time
     assert simperf.format_quantity(result.metrics["time per step"].value, "s") in page
-    limiting = simperf.limits(simperf.make_scenario(result.scenario)).limiting
-    assert f"<strong>{limiting.resource.name}</strong>" in page
+    limiting = simperf.limits(simperf.make_scenario(result.scenario), faster=2.0).limiting
+    assert f"<strong>{limiting.resource.name}</strong>: twice as fast" in page
+    assert f"the job is {100 * limiting.change:.1f} % faster" in page
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def play(machine, model, strategy, precision, gpus, batch, tp, pp):
 @lru_cache(maxsize=64)
 def limit(**given):
     """What each resource of that job would bring if it were twice as fast."""
-    return simperf.limits(simperf.make_scenario(play(**given).scenario))
+    return simperf.limits(simperf.make_scenario(play(**given).scenario), faster=2.0)
 
 
 @app.cell
