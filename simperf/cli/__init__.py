@@ -117,7 +117,7 @@ def interruptible(ending: Ending | None = None) -> Iterator[Ending]:
     Parameters
     ----------
     ending : Ending, optional
-        Called with which signal came. By default that of the context around this one, so that both know it.
+        Notes which signal came. By default that of the context around this one, so that both know it.
     """
     main = threading.current_thread() is threading.main_thread()
     names = ("SIGINT", "SIGTERM", "SIGHUP") if main else ()
@@ -173,12 +173,16 @@ def _invoke(words: list[str]) -> int:
     from simperf.cli.app import command
 
     root = command()
-    if os.environ.get("_SIMPERF_COMPLETE"):  # a shell asks how a word may go on
+    if os.environ.get("_SIMPERF_COMPLETE"):  # a shell asks how a word may continue
         try:
             root.main(args=words, prog_name="simperf", standalone_mode=False)
         except SystemExit as ending:
             return int(ending.code or 0)
-    with root.make_context("simperf", words) as context:
+    try:
+        context = root.make_context("simperf", words)
+    except SystemExit as ending:  # the shell's completion was shown or installed
+        return int(ending.code or 0)
+    with context:
         code = root.invoke(context)
     return code if isinstance(code, int) else 0
 

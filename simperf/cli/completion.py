@@ -10,6 +10,7 @@ __all__ = [
     "lesson_names",
     "machine_names",
     "model_names",
+    "page_names",
     "part_names",
     "program_names",
     "scenario_names",
@@ -70,6 +71,14 @@ def lesson_names(incomplete: str) -> list[str]:
     from simperf.teach import lessons
 
     return _matching(lessons(), incomplete)
+
+
+def page_names(incomplete: str) -> list[str]:
+    """Pages that can be opened: lessons, and the playground."""
+    from simperf.teach import lessons
+    from simperf.teach.playground import PLAYGROUND
+
+    return _matching([*lessons(), PLAYGROUND], incomplete)
 
 
 def file_kinds(incomplete: str) -> list[str]:

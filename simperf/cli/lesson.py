@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from simperf.cli.completion import lesson_names
+from simperf.cli.completion import lesson_names, page_names
 from simperf.cli.help import CommandApp
 from simperf.cli.options import Format
 
@@ -41,7 +41,10 @@ def list_lessons(language: Language = "en", output: Format = "table") -> None:
 @app.command("open")
 def open_lesson(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="A name or number of `simperf lesson list`; `playground`.")
+        str,
+        typer.Argument(
+            metavar="NAME", help="A name or number of `simperf lesson list`; `playground`.", autocompletion=page_names
+        ),
     ],
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0: a free one.")] = 0,
     headless: Annotated[bool, typer.Option("--headless", help="Only serve it; open no browser.")] = False,
@@ -49,11 +52,10 @@ def open_lesson(
     """Serve a lesson or the playground here, at an address with a token, and open it in the browser; Ctrl-C ends it."""
     from simperf.cli.terminal import note
     from simperf.teach import find_lesson
+    from simperf.teach.playground import PLAYGROUND, playground_notebook
 
-    if name == "playground":
-        from simperf.teach.playground import playground_notebook
-
-        notebook, title = playground_notebook(), "playground"
+    if name == PLAYGROUND:
+        notebook, title = playground_notebook(), PLAYGROUND
     else:
         lesson = find_lesson(name)
         notebook, title = lesson.notebook, f"lesson {lesson.order}: {lesson.text['en'].title}"
