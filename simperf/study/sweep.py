@@ -99,7 +99,7 @@ def sweep(
     cache : bool
         Take rows of points that were run before with this version of simperf, and keep new ones.
     progress : callable, optional
-        Called with after every point.
+        Called after every point.
 
     Returns
     -------

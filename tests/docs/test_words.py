@@ -45,8 +45,8 @@ TEXTS = {
     "package": (python, (ROOT / "simperf").rglob("*.py")),
     "data": (toml, (ROOT / "simperf").rglob("*.toml")),
     "scenarios": (toml, (ROOT / "scenarios").rglob("*.toml")),
-    "lessons": (toml, (ROOT / "docs" / "lessons").glob("*.toml")),
-    "notebooks": (python, (ROOT / "docs" / "lessons").glob("*.py")),
+    "lessons": (toml, (ROOT / "docs" / "lessons").rglob("*.toml")),
+    "notebooks": (python, (ROOT / "docs" / "lessons").rglob("*.py")),
 }
 
 

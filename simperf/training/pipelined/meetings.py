@@ -88,7 +88,7 @@ class Meeting:
         duration : float or None
             From when the last rank has come [s]; None where another party knows it.
         done : callable
-            Called with when it ends for each of the ranks [s], once all parties have come.
+            Called with the time at which it ends for each of the ranks [s], once all parties have come.
         """
         if self.parties == 1:
             assert duration is not None

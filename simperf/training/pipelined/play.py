@@ -105,7 +105,7 @@ class Pipeline:
         Parameters
         ----------
         m : Session
-            Called with which ranks each device stands for.
+            Gets the ranks that each device stands for.
         exact : bool
             Every rank is a class of its own, and every kernel is simulated.
         steps : int
