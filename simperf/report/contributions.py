@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from simperf.report.language import named, say
-from simperf.report.style import NARROW, Scale, figure, heading, time_scale, written
+from simperf.report.style import NARROW, Scale, figure, heading, note, time_scale, written
 from simperf.units import format_quantity
 
 if TYPE_CHECKING:
@@ -35,19 +35,19 @@ def draw_what_if(found: WhatIf) -> Any:
     parts = [_signed(one.name, one.change) for one in found.alone]
     if len(found.alone) > 1:
         parts.append(_signed(say("interaction"), found.interaction))
-        parts.append(_Part(say("together"), found.together.change, _WHOLE))
+    whole = [_Part(say("together"), found.together.change, _WHOLE)] if len(found.alone) > 1 else []
     title = f"{found.result.name}: {found.metric} {written(found.base.value, found.unit)}"
     if found.unit != "1":
         title += f", {found.together.name}: {written(found.together.value, found.unit)}"
-    return _bars(parts, title, say("change of {}").format(say(found.metric)), found.unit)
+    return _bars(parts, whole, title, say("change of {}").format(say(found.metric)), found.unit)
 
 
 def draw_differences(found: Explained) -> Any:
     """Bars of the parts of the difference between a recorded step and the simulated one."""
     parts = [_signed(one.part, one.difference) for one in found.parts]
-    parts.append(_Part(say("a step"), found.difference, _WHOLE))
+    whole = [_Part(say("a step"), found.difference, _WHOLE)]
     title = f"Recorded {written(found.recorded, 's')}, simulated {written(found.simulated, 's')}: {found.told}"
-    return _bars(parts, title, say("recorded less simulated"), "s")
+    return _bars(parts, whole, title, say("recorded less simulated"), "s")
 
 
 def draw_influences(found: Sensitivity) -> Any:
@@ -56,16 +56,16 @@ def draw_influences(found: Sensitivity) -> Any:
     morris = found.method == "morris"
     what = say("mean effect (mu*)") if morris else say("share of the variance (ST)")
     title = f"Influence on {found.metric}: {found.method}, {found.runs} runs"
-    return _bars(parts, title, what, found.unit if morris else "1")
+    return _bars(parts, [], title, what, found.unit if morris else "1")
 
 
 def _signed(name: str, value: float) -> _Part:
     return _Part(name, value, _MORE if value > 0 else _LESS)
 
 
-def _bars(parts: Sequence[_Part], title: str, what: str, unit: str) -> Any:
-    """Signed bars below each other, each with its value."""
-    shown = list(parts) if len(parts) <= _MOST else [*parts[: _MOST - 1], parts[-1]]
+def _bars(parts: Sequence[_Part], whole: Sequence[_Part], title: str, what: str, unit: str) -> Any:
+    """Signed bars below each other, each with its value: the first parts, and the whole."""
+    shown = [*parts[:_MOST], *whole]
     most = max((abs(one.value) + one.margin for one in shown), default=0.0)
     scale = time_scale(most) if unit == "s" else Scale(1.0, unit)
 
@@ -88,5 +88,7 @@ def _bars(parts: Sequence[_Part], title: str, what: str, unit: str) -> Any:
         axes.grid(visible=False, axis="y")
         axes.margins(x=0.22 if made.get_figwidth() >= NARROW else 0.45)
         axes.set_xlabel(f"{what} ({scale.unit})" if scale.unit not in ("", "1") else what)
+        if len(parts) > _MOST:
+            note(axes, say("The first {} of {} are shown.").format(_MOST, len(parts)))
 
     return figure(fill, height=1.5 + 0.3 * max(2, len(shown)))

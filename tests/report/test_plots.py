@@ -11,6 +11,7 @@ from simperf.engine.simulation import Simulation
 from simperf.errors import InputError, UnknownNameError
 from simperf.execution import launch, synchronize
 from simperf.execution.session import Session
+from simperf.report.contributions import draw_influences
 from simperf.report.counters import series
 from simperf.report.data import FailedRun
 from simperf.report.gantt import DENSE, gantt_rows, link_rates, occupancy
@@ -18,6 +19,7 @@ from simperf.report.plots import KINDS, draw, draw_comparison, plot, plot_compar
 from simperf.report.roofline import draw_roofline
 from simperf.report.style import COLORS, byte_scale, figure, save, styled, time_scale
 from simperf.results import Ceiling, OperationUse, ResourceUse, Result
+from simperf.study.sensitivity import Influence, Sensitivity
 
 
 def chain(count=20, depth=8, capacity=16e6):
@@ -289,3 +291,12 @@ def test_the_ridge_and_the_legend_of_a_roofline_do_not_meet():
     (axes,) = picture.axes
     (ridge,) = (text for text in axes.texts if text.get_text().startswith("ridge"))
     assert not ridge.get_window_extent().overlaps(axes.get_legend().get_window_extent())
+
+
+def test_a_picture_says_how_many_parts_it_leaves_out():
+    made = Sensitivity("morris", "time", "s", 26, tuple(Influence(f"key {i}", 1.0 / i, 0.0, 0.0) for i in range(1, 26)))
+    names = [one.get_text() for one in draw_influences(made).axes[0].get_yticklabels()]
+    assert names == [f"key {i}" for i in range(1, 21)]
+    assert "The first 20 of 25 are shown." in draw_influences(made).get_supxlabel()
+    few = Sensitivity("morris", "time", "s", 26, made.influences[:20])
+    assert "are shown" not in draw_influences(few).get_supxlabel()
