@@ -19,6 +19,7 @@ _OF_LAYOUTS = ("on", "gpus", "batch", "sequence", "precision", "top", "within", 
 _OF_PLAN = ("tokens", "deadline", "budget")
 #: options that have an effect only where layouts are asked for on the command line
 _WITH_LAYOUTS = (*_OF_LAYOUTS, *_OF_PLAN, "price", "vary", "stack")
+_PRICE = '--price "80 USD/h", of a server'
 #: options of plans of machines alone
 _OF_MACHINES = ("samples", "plot", "report")
 
@@ -160,10 +161,12 @@ def _of_option(problem: Any) -> Any:
 
     table, _, key = problem.key.partition(".")
     names = {"layouts": "--layouts", "layouts.model": "--layouts", "prices.own": "--price", "program.stack": "--stack"}
-    option = names.get(problem.key, f"--{key}" if key in (*_OF_LAYOUTS, *_OF_PLAN) else "--vary")
+    named = "prices.own" if problem.key.startswith("prices.own.") else problem.key
+    option = names.get(named, f"--{key}" if key in (*_OF_LAYOUTS, *_OF_PLAN) else "--vary")
     if problem.file or table not in ("layouts", "plan", "prices", "program"):
         return problem
-    return replace(problem, file=option, line=0, key="" if option != "--vary" else key)
+    expected = _PRICE if option == "--price" else problem.expected.replace("tokens = ", "--tokens ")
+    return replace(problem, file=option, line=0, key="" if option != "--vary" else key, expected=expected)
 
 
 def _values(text: str) -> list[Any]:

@@ -39,7 +39,7 @@ _ACTIVATIONS = {
 #: keys that stand for something else than an option of their name, by their end
 _SPECIAL = (
     *("precision", "activation", "activation_func", "virtual_pipeline_model_parallel_size", "mixed_precision"),
-    *("share_embeddings_and_output_weights", "grad_reduce_in_fp32", "fp8_hybrid", "fp8_e4m3", "_target_"),
+    *("share_embeddings_and_output_weights", "grad_reduce_in_fp32", "fp8_hybrid", "fp8_e4m3", "fp8", "_target_"),
     *("normalization", "bias_activation_fusion", "megatron_amp_O2"),
 )
 
@@ -132,6 +132,10 @@ def draft_nemo(options: JobOptionsRead, draft: JobDraft, *, gpus: int, on: str) 
         else:
             plain.append(one)
     options.read(plain)
+    if any(one.name.rpartition(".")[2] == "fp8" and one.value is False for one in given):
+        options.values.pop("fp8", None)  # a format alone switches nothing on
+    if options["recompute_granularity"] == "selective":
+        options.values.pop("activations_checkpoint_method", None)  # NeMo wants one, and recomputes in all layers
     if options["num_query_groups"]:
         options.values["group_query_attention"] = True
     if not options["activations_checkpoint_method"] and options["recompute_granularity"] == "full":
@@ -188,7 +192,7 @@ def _renamed(options: JobOptionsRead, one: GivenOption, last: str) -> bool:
         options.take("untie_embeddings_and_output_weights", replace(one, value=not value))
     elif last == "grad_reduce_in_fp32" and isinstance(value, bool):
         options.take("grad_reduce_in_bf16", replace(one, value=not value))
-    elif last in ("fp8_hybrid", "fp8_e4m3"):
+    elif last in ("fp8_hybrid", "fp8_e4m3") or (last == "fp8" and isinstance(value, bool)):
         if value is True:
             options.take("fp8", replace(one, value="hybrid"))
     elif last == "bias_activation_fusion":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Iterator
 from typing import Literal
@@ -92,7 +93,12 @@ def _summary(found: LayoutPlan) -> Iterator[str]:
     if near := found.near():
         told += f" Of layouts that were not simulated, {near:,} may be as near."
     yield from _fill(told, "")
-    yield "* Pareto-optimal in time, cost and GPUs"
+    if not any(one.feasible for one in found.ranked):
+        asked = [f"deadline of {hours(request.deadline)}"] if request.deadline < math.inf else []
+        asked += [f"budget of {request.budget:,.2f} USD"] if request.budget < math.inf else []
+        yield from _fill(f"No layout meets the {' and the '.join(asked)}: the fastest stands first.", "")
+    else:
+        yield "* Pareto-optimal in time, cost and GPUs"
     if found.why_not:
         yield from _fill(f"No 90 % intervals: {found.why_not}", "")
     elif any(one.interval for one in found.ranked):

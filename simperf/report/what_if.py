@@ -37,5 +37,5 @@ def what_if_output(found: WhatIf, form: Literal["table", "json", "csv"]) -> str:
     header, paths = found.path_rows()
     parts += titled("Critical path of each run", FittedTable(header, paths))
     reasons = "\n".join(f"{one.name}: {found.reason(one)}" for one in found.runs[1:])
-    parts += titled("Why", Text(reasons))
+    parts += titled("Why: what changed most on the critical path of the whole run", Text(reasons))
     return to_text(Group(*parts))

@@ -97,11 +97,11 @@ class WhatIf:
         return ["what if", self.metric, "change", "%"], rows
 
     def path_rows(self) -> tuple[list[str], list[list[str]]]:
-        """Header and rows of the critical paths: a row a run, a column an activity, which add up to the run's time."""
+        """Header and rows of the critical paths: a row a run, its time, and a column an activity, which add up to it."""
         names = dict.fromkeys(name for one in self.runs for name in one.path)
         ranked = sorted(names, key=lambda name: -max(one.path.get(name, 0.0) for one in self.runs))
-        rows = [[one.name, *(_time(one, name) for name in ranked)] for one in self.runs]
-        return ["run", *ranked], rows
+        rows = [[one.name, format_quantity(one.time, "s"), *(_time(one, name) for name in ranked)] for one in self.runs]
+        return ["run", "whole run", *ranked], rows
 
     def reason(self, one: WhatIfRun) -> str:
         """What of the critical path changed most, in words."""

@@ -225,9 +225,11 @@ def _server(gpu: str) -> str:
 def _domain(scenario: Scenario, value: str) -> WhatIfChange:
     """The machine with servers of the catalogue whose NVLink joins so many GPUs."""
     word, machine = f"domain={value}", scenario.machine
-    if not value.isdigit() or len(value) > 5 or machine is None or machine.fabric is None:
-        message = "a number of GPUs is expected, for a cluster of servers"
-        raise InputError(Problem(message, file=OPTION, value=word, expected="such as domain=72"))
+    if not (value.isascii() and value.isdecimal()) or len(value) > 5:
+        raise InputError(Problem("a number of GPUs is expected", file=OPTION, value=word, expected="such as domain=72"))
+    if machine is None or machine.fabric is None:
+        message = "the machine is one server, whose GPUs already share a domain"
+        raise InputError(Problem(message, file=OPTION, value=word, expected="a cluster, or another change"))
     table = scenario.data.get("machine", {})
     gpus = len(machine.gpus)
     first = machine.nodes[machine.gpus[0]].part

@@ -156,3 +156,22 @@ def test_samples_give_intervals(simperf, chain):
     code, out, _ = simperf("compare", chain, *words, "--format", "json")
     assert len(json.loads(out)["results"][0]["intervals"]["time"]) == 2
     assert simperf("run", chain, "--samples", "1")[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--tokens", "1e9", "--deadline", "60 dayz"), "error: --deadline: 'dayz' is no unit of time"),
+        (("--deadline", "1 day"), "expected: --tokens 1e12"),
+        (("--price", "80"), "error: --price: the unit is missing"),
+        (("--tokens", "1e9", "--budget", "9 USD"), 'expected: --price "80 USD/h", of a server'),
+        (("--vary", "tp=3"), "error: --vary: tp: no layout divides 8 GPUs"),
+        (("--top", "0"), "error: --top: a whole number above 0 is expected"),
+        (("--time", "-1 s"), "error: --time: it must be above 0"),
+    ],
+)
+def test_what_is_wrong_with_a_search_of_layouts_is_told_by_option(simperf, words, told):
+    search = ("plan", "--layouts", "llama3-8b", "--on", "dgx-h100", "--gpus", "8", "--batch", "8")
+    code, out, err = simperf(*search, *words)
+    assert (code, out) == (2, "")
+    assert told in err

@@ -10,7 +10,7 @@ QUESTION = ("run", "d2l/sync-160mb", "--what-if", "program.nbytes=320 MB,speed.b
 def test_a_table(simperf):
     code, out, err = simperf(*QUESTION)
     assert (code, err) == (0, "")
-    for word in ("as it is", "interaction", "together", "Critical path", "Why"):
+    for word in ("as it is", "interaction", "together", "Critical path", "whole run", "Why"):
         assert word in out
 
 

@@ -80,6 +80,21 @@ def test_a_configuration_with_references(tmp_path):
     assert (program["recompute"], program["recompute_layers"], program["sequence_parallel"]) == ("full", 4, True)
 
 
+@pytest.mark.parametrize(("fp8", "recipe"), [("false", None), ("true", "fp8-delayed")])
+def test_the_first_version_switches_fp8_and_selective_recomputation_as_its_recipes_do(tmp_path, fp8, recipe):
+    text = CONFIGURATION.replace("granularity: full", "granularity: selective") + f"  fp8: {fp8}\n  fp8_hybrid: true\n"
+    program = imported(tmp_path, text).tables["program"]
+    assert (program["recompute"], program.get("product_precision")) == ("selective", recipe)
+    assert "recompute_layers" not in program
+
+
+def test_gradients_overlap_where_the_first_version_says_so(tmp_path):
+    assert "gradient_bucket" not in imported(tmp_path, CONFIGURATION).tables["program"]
+    job = imported(tmp_path, CONFIGURATION.replace("lr: 2e-4", "overlap_grad_sync: true"))
+    assert "gradient_bucket" in job.tables["program"]
+    assert not job.notes
+
+
 def test_words_say_the_same_as_a_file(tmp_path):
     words = "model._target_=Llama3Config8B data.micro_batch_size=1 data.global_batch_size=64 data.seq_length=4096"
     words += " trainer.devices=8 trainer.plugins.precision=bf16-mixed +model.tensor_model_parallel_size=2"

@@ -206,6 +206,11 @@ def test_more_gpus_are_named_where_no_change_fits():
             {"layouts": {"on": "dgx-h100", "model": "llama3-8b"}, "plan": {"tokens": 1e12, "budget": "9 USD"}},
             "there is no price",
         ),
+        ({"layouts": {"on": "dgx-h100", "model": "llama3-8b"}, "plan": {"tokens": 1e9, "deadline": "60 dayz"}}, "dayz"),
+        ({"layouts": {"on": "dgx-h100", "model": "llama3-8b"}, "plan": {"force": 1}}, "true or false"),
+        ({"layouts": {"on": "dgx-h100", "model": "llama3-8b", "top": 0}}, "above 0"),
+        ({"layouts": {"on": "dgx-h100", "model": "llama3-8b", "within": "-1"}}, "above 0"),
+        ({"layouts": {"on": "dgx-h100", "model": "llama3-8b", "time": "-1 s"}}, "above 0"),
     ],
 )
 def test_what_is_wrong_is_told(tables, told):
@@ -217,6 +222,22 @@ def test_a_batch_that_no_layout_divides_is_refused():
     with pytest.raises(InputError, match="no layout divides") as caught:
         plan_layouts(asked(batch=7, tp=1, cp=1, pp=1), cache=False)
     assert "16" in caught.value.problems[0].expected
+
+
+def test_an_axis_that_no_layout_has_is_refused_by_its_name():
+    with pytest.raises(InputError, match="no layout divides") as caught:
+        plan_layouts(asked(batch=32, tp=3), cache=False)
+    (problem,) = caught.value.problems
+    assert (problem.key, problem.expected.split(",")[0]) == ("layouts.tp", "another value")
+
+
+def test_where_nothing_is_in_time_the_first_is_late_too():
+    tables = {"model": MODEL, "layouts": {"on": "dgx-a100", "gpus": 16, "batch": 32, "tp": 1, "pp": 1, "cp": 1}}
+    found = plan_layouts(make_layouts({**tables, "plan": {"tokens": 1e12, "deadline": "1 h"}}), cache=False)
+    assert not any(one.feasible or one.best for one in found.ranked)
+    assert all(one.reason.endswith("too late") for one in found.ranked)
+    text = layouts_output(found, "table")
+    assert "No layout meets the deadline of " in text and "Pareto" not in text
 
 
 def test_parts_of_a_model_that_do_not_divide_its_layers_count_its_ends():

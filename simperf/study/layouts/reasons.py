@@ -51,7 +51,7 @@ def losses(request: LayoutRequest, one: RankedLayout, ranked: Sequence[RankedLay
 def _loss(request: LayoutRequest, one: RankedLayout, ranked: Sequence[RankedLayout]) -> str:
     """The same without what it cannot be distinguished from."""
     first = ranked[0]
-    if one is first:
+    if one is first and one.feasible:
         return _wins(one, ranked)
     if not one.feasible:
         late, dear = (one.time or 0.0) - request.deadline, (one.cost or 0.0) - request.budget

@@ -200,8 +200,10 @@ def _read(toml: TomlFile) -> LayoutRequest:
         assumed.append(f"a batch of {batch} samples, one for each GPU")
     if "stack" not in base.get("program", {}):
         assumed.append(f"the stack {STACK}")
-    budget = head.quantity("budget", "USD", math.inf)
-    tokens = head.number("tokens")
+    deadline, budget = head.quantity("deadline", "s", math.inf), head.quantity("budget", "USD", math.inf)
+    tokens, force = head.number("tokens"), head.flag("force")
+    top, within = table.count("top", 1), table.quantity("within", "1", zero=True)
+    limit = table.quantity("time", "s", math.inf)
     for key in ("deadline", "budget"):
         if key in head and not tokens:
             head.wrong((key,), "needs a number of tokens that are trained", expected="tokens = 1e12")
@@ -224,15 +226,15 @@ def _read(toml: TomlFile) -> LayoutRequest:
         batch,
         tuple(assumed),
         tokens,
-        head.quantity("deadline", "s", math.inf),
+        deadline,
         budget,
-        table.count("top", 1),
-        table.quantity("within", "1", zero=True),
-        table.quantity("time", "s", math.inf),
+        top,
+        within,
+        limit,
         {**base, "model": transformer_table(model)},
         failures,
         toml,
-        head.flag("force"),
+        force,
     )
 
 

@@ -153,8 +153,11 @@ def _nothing_divides(request: LayoutRequest, machine: TrainingMachine) -> InputE
     """No combination divides GPUs, model and batch: name what would."""
     batch, gpus = request.batch, machine.gpus
     message = f"no layout divides {gpus} GPUs of {machine.name}, {request.model.layers} layers and the batch"
-    whole = max(1, math.ceil(batch / gpus)) * gpus
-    problem = request.toml.problem(
-        ("layouts", "batch"), message, value=batch, expected=f"such as {whole}, or wider axes"
-    )
-    return InputError(problem)
+    whole, given = max(1, math.ceil(batch / gpus)) * gpus, request.toml.data.get("layouts", {})
+    axes = [key for key in ("tp", "cp", "pp", "ep", "microbatch", "chunks") if key in given]
+    if whole == batch and axes:
+        expected = "another value, or none: without one, all that divide are tried"
+        told = [request.toml.problem(("layouts", one), message, value=given[one], expected=expected) for one in axes]
+        return InputError(told)
+    expected = f"such as {whole}, or wider axes"
+    return InputError(request.toml.problem(("layouts", "batch"), message, value=batch, expected=expected))
