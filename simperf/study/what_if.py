@@ -97,7 +97,7 @@ class WhatIf:
         return ["what if", self.metric, "change", "%"], rows
 
     def path_rows(self) -> tuple[list[str], list[list[str]]]:
-        """Header and rows of the critical paths: a row a run, its time, and a column an activity, which add up to it."""
+        """Header and rows of the critical paths: a row a run; its time, and activities that add up to it."""
         names = dict.fromkeys(name for one in self.runs for name in one.path)
         ranked = sorted(names, key=lambda name: -max(one.path.get(name, 0.0) for one in self.runs))
         rows = [[one.name, format_quantity(one.time, "s"), *(_time(one, name) for name in ranked)] for one in self.runs]
