@@ -73,6 +73,10 @@ class HelpCommand(TyperCommand):
         """Write the help."""
         formatter.write("\n".join(_help(self, ctx)) + "\n")
 
+    def get_usage(self, ctx: Any) -> str:
+        """The line of the help that says how it is called, which errors repeat."""
+        return _usage(self, ctx)
+
 
 class HelpGroup(TyperGroup):
     """A group of commands whose help lists them by task."""
@@ -80,6 +84,10 @@ class HelpGroup(TyperGroup):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help."""
         formatter.write("\n".join(_help(self, ctx)) + "\n")
+
+    def get_usage(self, ctx: Any) -> str:
+        """The line of the help that says how it is called, which errors repeat."""
+        return _usage(self, ctx)
 
 
 class CommandApp(typer.Typer):

@@ -100,3 +100,11 @@ def test_completion_can_be_shown(simperf, monkeypatch):
     code, out, _ = simperf("--show-completion", "bash")
     assert code == 0
     assert "_SIMPERF_COMPLETE=complete_bash" in out
+
+
+def test_an_error_repeats_the_line_of_the_help(simperf):
+    line = simperf("init", "--help")[1].splitlines()[0]
+    assert line == "Usage: simperf init [OPTIONS] KIND [FILE]"
+    code, out, err = simperf("init", "nothing")
+    assert (code, out) == (2, "")
+    assert line in err.splitlines()
