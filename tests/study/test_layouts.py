@@ -231,6 +231,16 @@ def test_an_axis_that_no_layout_has_is_refused_by_its_name():
     assert (problem.key, problem.expected.split(",")[0]) == ("layouts.tp", "another value")
 
 
+def test_a_machine_without_a_price_is_not_cheaper_than_others():
+    layouts = {"on": ["dgx-a100", "p4de-24xlarge"], "gpus": 8, "batch": 16, "tp": 1, "pp": 1, "cp": 1}
+    found = plan_layouts(make_layouts({"model": MODEL, "layouts": layouts, "plan": {"tokens": 1e9}}), cache=False)
+    firsts = {one.machine.name: one for one in reversed(found.ranked)}
+    assert (firsts["dgx-a100"].cost, firsts["dgx-a100"].best) == (None, True)
+    assert firsts["p4de-24xlarge"].cost > 0
+    assert firsts["p4de-24xlarge"].best
+    assert sum(one.best for one in found.ranked) == 2
+
+
 def test_where_nothing_is_in_time_the_first_is_late_too():
     tables = {"model": MODEL, "layouts": {"on": "dgx-a100", "gpus": 16, "batch": 32, "tp": 1, "pp": 1, "cp": 1}}
     found = plan_layouts(make_layouts({**tables, "plan": {"tokens": 1e12, "deadline": "1 h"}}), cache=False)

@@ -239,7 +239,7 @@ def _answer(request: LayoutRequest, found: list[Searched]) -> LayoutPlan:
         )
     ranked.sort(key=lambda one: (not one.feasible, one.time or one.step, one.cost or 0.0, one.choice.name))
     good = [index for index, one in enumerate(ranked) if one.feasible]
-    keys = [(ranked[index].step, ranked[index].cost or 0.0, float(ranked[index].machine.gpus)) for index in good]
+    keys = [(ranked[index].step, ranked[index].cost, float(ranked[index].machine.gpus)) for index in good]
     front = {index for index, key in zip(good, keys, strict=True) if not any(_beats(other, key) for other in keys)}
     told = tuple(
         replace(one, number=number, group=group, best=number - 1 in front, reason=losses(request, one, ranked, group))
@@ -248,9 +248,10 @@ def _answer(request: LayoutRequest, found: list[Searched]) -> LayoutPlan:
     return LayoutPlan(request, told, tuple(failed), tuple(found), why_not)
 
 
-def _beats(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
-    """Whether a point is as low as another one everywhere, and lower somewhere."""
-    return one != other and all(a <= b for a, b in zip(one, other, strict=True))
+def _beats(one: tuple[float | None, ...], other: tuple[float | None, ...]) -> bool:
+    """Whether a point is as low as another one everywhere, and lower somewhere; an unknown cost is not below any."""
+    pairs = zip(one, other, strict=True)
+    return one != other and all(a == b or (a is not None and b is not None and a <= b) for a, b in pairs)
 
 
 def _ranked_layout(
