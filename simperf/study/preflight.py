@@ -63,7 +63,7 @@ def refuse_draws(samples: int, *, force: bool = False, key: str = "run.force") -
         With the number, and what to change.
     """
     if samples > MOST_DRAWS and not force:
-        message = f"{samples:,} draws, a run each, are more than {MOST_DRAWS:,}"
+        message = f"{samples:,} samples, a run each, are more than {MOST_DRAWS:,}"
         told = f"100, which settle an interval of 90 % to a tenth of its width; or --force ({key} = true)"
         raise InputError(Problem(message, file="--samples", value=str(samples), expected=told))
 
@@ -79,7 +79,7 @@ def refuse_runs(points: int, samples: int, *, force: bool = False, key: str = "r
     refuse_draws(samples, force=force, key=key)
     runs = points * (1 + samples)
     if runs > MOST_RUNS and not force:
-        message = f"{points:,} points of {samples:,} draws are {runs:,} runs, more than {MOST_RUNS:,}"
+        message = f"{points:,} points of {samples:,} samples are {runs:,} runs, more than {MOST_RUNS:,}"
         expected = f"fewer of both; or --force ({key} = true)"
         raise InputError(Problem(message, file="--samples", expected=expected))
 

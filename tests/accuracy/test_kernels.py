@@ -111,7 +111,7 @@ def test_what_cannot_be_predicted_is_left_out_or_refused():
     strange = case(["gpu", "mamf"], ["T4", 1.0])
     other = case(["M", "Gelem_s"], [M, 1.0], gpu="Gaudi")
     assert list(roofline_errors([known, strange, other, known | {"kind": "nccl"}], Catalog.load().gpu)) == ["made-up"]
-    with pytest.raises(InputError, match="made-up: no roofline can be held"):
+    with pytest.raises(InputError, match="made-up: no roofline can be compared"):
         errors(strange)
 
 

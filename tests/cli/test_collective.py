@@ -20,7 +20,7 @@ def run(capsys, *words):
 
 def titles(out):
     """Algorithms of the tables of idealised ones."""
-    whole = out.replace("\n#   ", " ")  # a comment that is longer than a line goes on in the next
+    whole = re.sub(r"\n#   (?=\S)", " ", out)  # a comment that is longer than a line goes on in the next
     return re.findall(r"^# ([\w-]+), idealised: bandwidth and latency of the wires only, no library$", whole, re.M)
 
 

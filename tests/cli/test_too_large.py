@@ -215,7 +215,7 @@ def test_what_no_estimate_tells_ends_at_the_limit(monkeypatch):
     monkeypatch.setattr(RUN, "MOST_EVENTS", 1000)
     scenario = simperf.load_scenario("d2l/async")
     silent = replace(scenario, program=replace(scenario.program, events=uncounted))
-    with pytest.raises(ProgramError, match=r"1,000 events are simulated, the clock stands at .* --force"):
+    with pytest.raises(ProgramError, match=r"1,000 events are simulated, the clock is at .* --force"):
         simperf.run(silent)
     assert simperf.run(silent, set={"run.force": True}).time == pytest.approx(0.20002)
 
@@ -228,7 +228,7 @@ def test_a_simulation_counts_its_events_only_where_it_is_told_to():
     free = Simulation()
     assert free.run(free.env.process(ticks(free.env, 100))) == 100.0
     held = Simulation(most=50)
-    with pytest.raises(ProgramError, match="50 events are simulated, the clock stands at 4"):
+    with pytest.raises(ProgramError, match="50 events are simulated, the clock is at 4"):
         held.run(held.env.process(ticks(held.env, 100)))
     enough = Simulation(most=500)
     done = enough.env.process(ticks(enough.env, 100))

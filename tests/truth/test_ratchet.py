@@ -34,7 +34,7 @@ def test_an_update_tightens_and_allows_with_a_reason():
     assert once["t", "c"] == Entry("-9.00", "5.00", "played")
     assert once["t", "d"] == Entry("2.00")
     twice = updated(once, now | {("t", "c"): "12.00"}, "latency")
-    assert twice["t", "c"] == Entry("12.00", "5.00", "simulated; then latency")
+    assert twice["t", "c"] == Entry("12.00", "5.00", "played; then latency")
     assert updated(twice, now | {("t", "c"): "4.00"}, "")["t", "c"] == Entry("4.00")
     gone = updated(entries, {("t", "a"): "5.00", ("t", "b"): "5.00"}, "no such table")
     assert gone["t", "c"] == Entry("gone", "5.00", "no such table")
