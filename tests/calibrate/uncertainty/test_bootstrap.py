@@ -77,7 +77,7 @@ def test_intervals_are_shown_where_there_are_any(data):
     assert "90 %" not in cluster_text(Box(), rows, points=True)
     wide = [replace(row, interval=(0.5 * row.predicted, 2.0 * row.predicted)) for row in rows]
     shown = cluster_text(Box(), wide, points=True)
-    assert "in 90 % interval" in shown
+    assert "in 90 %" in shown
     assert "100%" in shown
     assert " to " in shown
 
@@ -88,4 +88,4 @@ def test_intervals_on_the_command_line(data, tmp_path):
     replace(data, measurements=tuple(few)).save(path)
     found = CliRunner().invoke(app, ["cluster", "--replay", str(path), "--samples", "2"])
     assert found.exit_code == 0, found.exception
-    assert "in 90 % interval" in found.stdout
+    assert "in 90 %" in found.stdout

@@ -172,4 +172,4 @@ def test_another_recording_on_the_command_line(tmp_path):
         replace(data, measurements=tuple(few)).save(paths[-1])
     found = CliRunner().invoke(app, ["cluster", "--replay", str(paths[0]), "--beside", str(paths[1])])
     assert found.exit_code == 0, found.exception
-    assert "in 90 % interval" in found.stdout
+    assert "in 90 %" in found.stdout
