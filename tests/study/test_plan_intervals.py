@@ -187,7 +187,9 @@ def test_a_candidate_is_a_row_where_rows_fit_and_else_has_lines_that_say_as_much
         assert f"{row['samples/s']} samples/s, {row['memory/GPU']} per GPU, busiest: {row['busiest']}" in narrow
 
 
-def test_what_is_not_a_terminal_has_80_columns(failing, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "200")
+def test_what_is_not_a_terminal_has_80_columns_unless_columns_says_others(failing, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
     for text in (format_plan(failing), format_candidate(failing, 1, "")):
         assert 70 < max(map(len, text.splitlines())) <= 80
+    monkeypatch.setenv("COLUMNS", "200")
+    assert max(map(len, format_plan(failing).splitlines())) > 80

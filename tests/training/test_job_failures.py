@@ -133,7 +133,7 @@ def test_only_machines_that_take_part_fail():
             "failures.node_mtbs: failures have no option 'node_mtbs'; did you",
         ),
         ({"failures": {**KEYS, "interval": "30 mins"}}, "failures.interval"),
-        ({"failures": {**KEYS, "shape": 0.5}}, "failures.shape: only Weibull's law has a shape"),
+        ({"failures": {**KEYS, "shape": 0.5}}, "failures.shape: only Weibull's distribution has a shape"),
         ({"failures": {**KEYS, "search": True, "runs": 0}}, "failures.runs: a search needs 1 run or more"),
         ({"failures": {**KEYS, "spares": 9}}, "failures.spares: more spares than the 4 nodes"),
         ({"failures": {**KEYS, "interval": "1000 h"}}, "failures.interval: the run of"),
