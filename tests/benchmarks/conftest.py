@@ -53,6 +53,14 @@ def shown(benchmark):
     return measure
 
 
+def pytest_collection_modifyitems(config, items):
+    """Run benchmarks with the tests that are marked long where they are not timed."""
+    if not config.getoption("benchmark_enable", default=False):
+        for item in items:
+            if Path(__file__).parent in item.path.parents:
+                item.add_marker(pytest.mark.long)
+
+
 def pytest_terminal_summary(terminalreporter, config):
     if not config.getoption("benchmark_enable", default=False):
         return
