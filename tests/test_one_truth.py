@@ -304,16 +304,9 @@ def ten_thousand_additions(capsys, tmp_path):
 
 
 def _notebook(name, **chosen):
-    """The time of the result that a lesson's notebook plays with these values of its controls."""
+    """The time that a lesson's notebook shows for these values of its controls."""
     pytest.importorskip("marimo", reason="marimo is not installed")
-
-    class Control:
-        def __init__(self, value):
-            self.value = value
-
-    app = runpy.run_path(str(find_lesson(name).notebook))["app"]
-    _, names = app.run(defs={key: Control(value) for key, value in chosen.items()})
-    return names["result"].time
+    return runpy.run_path(str(find_lesson(name).notebook))["outcome"](**chosen)
 
 
 @case

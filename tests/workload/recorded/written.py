@@ -21,7 +21,7 @@ __all__ = ["JOB", "SHIPPED", "job_time", "written_trace"]
 SHIPPED = Path(__file__).parents[3] / "scenarios" / "large" / "recorded-step.json.gz"
 #: data-parallel BERT base of 128 tokens on eight GPUs, eight samples each
 JOB = {"use": "train", "model": "bert-base-128", "batch_per_gpu": 8, "precision": "fp16", "steps": 1}
-_SAYS = "no measurement: a step that simperf simulated, data-parallel BERT base on eight A100 (80 GB) of a DGX, rank 0"
+_SAYS = "no measurement: a step that simperf played, data-parallel BERT base on eight A100 (80 GB) of a DGX, rank 0"
 _PRODUCTS = {"gemm": "gemm", "attention": "attention"}
 
 
