@@ -156,7 +156,7 @@ def test_what_is_printed_is_what_json_says(name, capsys):
     assert main(["run", name, "--format", "json"]) in (0, 1)
     text = capsys.readouterr().out
     data = json.loads(text, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
-    assert main(["run", name]) in (0, 1)
+    assert main(["run", name, "--verbose"]) in (0, 1)
     table = capsys.readouterr().out
     assert format_quantity(data["time"], "s") in table
     for metric, told in data["metrics"].items():
