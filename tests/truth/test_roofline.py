@@ -48,5 +48,5 @@ def test_no_kernel_beats_the_floor_of_the_data_sheet_by_much(cases):
 
 
 def test_a_table_of_unknown_form_is_refused(cases):
-    with pytest.raises(InputError, match="no roofline can be held"):
+    with pytest.raises(InputError, match="no roofline can be compared with columns"):
         predict_roofline(cases["roof-mamf-bf16"], Catalog.load().gpu("t4"))
