@@ -71,6 +71,7 @@ def _precision(options: JobOptionsRead, draft: JobDraft) -> None:
         draft.set("program", "precision", "bf16-master", "bf16", why="not printed: assumed" if auto else "")
     else:
         draft.set("program", "precision", "fp32", "bf16", why="neither fp16 nor bf16 is enabled")
+        draft.set("program", "attention_library", "auto", why="FlashAttention has no kernels in fp32")
         return
     if options["gradients"] != "fp32":
         why = "" if "gradients" in options else "gradients are as wide as weights"
@@ -157,6 +158,10 @@ def _exchange(options: JobOptionsRead, draft: JobDraft, stage: int) -> None:
         why = f"{options['bucket']} gradients"
         draft.set("program", "gradient_bucket", f"{options['bucket'] * width / 1e6:g} MB", "bucket", why=why)
     if stage == 3 and dp > 1:
+        if draft.tables["program"]["precision"] != "fp32":
+            # deepspeed/runtime/zero/stage3.py: fp16_partitioned_groups_flat beside fp32_partitioned_groups_flat
+            why = "DeepSpeed keeps a narrow part of weights beside that in fp32"
+            draft.set("program", "kept_precision", "as-products", why=why)
         draft.set("program", "reshard_weights", "always", why="weights are given back behind each layer")
         draft.set("program", "reduce_gradients", "each", why="gradients are reduced after each micro-batch")
     draft.set("program", "update_kernels", "fused", why="DeepSpeed's FusedAdam")

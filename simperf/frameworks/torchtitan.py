@@ -61,6 +61,8 @@ def draft_torchtitan(options: JobOptionsRead, draft: JobDraft, *, gpus: int, on:
     why = "assumed: torchtitan of the middle of 2025" if compiled else "assumed: torchtitan of the end of 2024"
     draft.set("program", "stack", _COMPILED if compiled else options.table.stack, "compile", why=why)
     draft.set("program", "precision", options.choice("weights", _WEIGHTS, "bf16-master"), "weights")
+    if draft.tables["program"]["precision"] == "fp32":
+        draft.set("program", "attention_library", "auto", why="FlashAttention has no kernels in fp32")
     if not _layout(options, draft, gpus=gpus, on=on):
         return
     chunks = _schedule(options, draft, layers)

@@ -71,6 +71,30 @@ def test_shards_inside_of_groups(tmp_path):
     assert job.scenario.parameters["layout"].dp_replicate == 2
 
 
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+def test_parts_of_weights_are_narrow_beside_those_in_fp32(tmp_path, precision):
+    """DeepSpeed's estimate of stage 3 has 2 bytes for the first, as 4 for the second and 8 for Adam's states."""
+    (tmp_path / "config.json").write_text(json.dumps(CONFIG))
+    modes = {"bf16": {"enabled": precision == "bf16"}, "fp16": {"enabled": precision == "fp16"}}
+    more = {**modes, "zero_optimization": {"stage": 3}}
+
+    def memory(**changes):
+        job = imported(tmp_path, more, model=tmp_path / "config.json", changes=changes)
+        return job, simperf.run(job.scenario, record=False).metrics["memory"].value
+
+    job, both = memory()
+    _, one = memory(**{"program.kept_precision": "fp32"})
+    weights, ranks = job.scenario.parameters["model"].parameters, 8
+    assert both - one == pytest.approx(2 * weights / ranks, rel=1e-3)
+
+
+def test_one_part_of_weights_that_stay_in_fp32(tmp_path):
+    more = {"bf16": {"enabled": False}, "zero_optimization": {"stage": 3}}
+    job = imported(tmp_path, more)
+    assert "kept_precision" not in job.tables["program"]
+    assert job.tables["program"]["attention_library"] == "auto"
+
+
 def test_what_is_not_understood_is_listed(tmp_path):
     job = imported(tmp_path, {"mine": {"a": 3}, "optimizer": {"type": "Lion", "params": {"lr": 1e-4}}})
     assert any(one.startswith("mine.a (line ") for one in job.notes)

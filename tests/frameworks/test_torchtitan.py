@@ -42,6 +42,12 @@ def test_it_runs(tmp_path):
     assert simperf.run(job.scenario, record=False).metrics["GPUs"].value == 8
 
 
+def test_weights_in_fp32(tmp_path):
+    text = BASE.replace("seq_len = 4096", 'seq_len = 4096\nmixed_precision_param = "float32"')
+    program = imported(tmp_path, text).tables["program"]
+    assert (program["precision"], program["attention_library"]) == ("fp32", "auto")
+
+
 def test_replicas_of_shards(tmp_path):
     job = imported(tmp_path, BASE.replace("shard_degree = 8", "shard_degree = 8\ndata_parallel_replicate_degree = 4"))
     layout = job.scenario.parameters["layout"]
