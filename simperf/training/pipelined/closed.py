@@ -312,8 +312,9 @@ def play_alone(
 
     single.play(play())
     head = f"{device}/"
+    # a stream waits from when its wait is launched, here as early as the lead: the layer before still has it then
     spans = tuple(
-        one._replace(track=one.track.removeprefix(head), start=one.start - lead, end=one.end - lead)
+        one._replace(track=one.track.removeprefix(head), start=max(0.0, one.start - lead), end=one.end - lead)
         for one in (recorder.spans if recorder is not None else ())
         if one.track.startswith(head) and one.name != "lead"
     )

@@ -25,14 +25,14 @@ _OTHER = -1
 
 
 class ClassLinks:
-    """ClassLinks of classes of communicators, and who draws on each of them while layers run.
+    """Links that classes of communicators draw on, and the classes that draw on each while layers run.
 
     Parameters
     ----------
     classes : Classes
     communicators : sequence of Communicator
     changed : sequence of str
-        ClassLinks whose capacities change.
+        Names of links whose capacities change.
     """
 
     def __init__(self, classes: Classes, communicators: Sequence[Communicator], changed: Sequence[str]) -> None:

@@ -1,5 +1,8 @@
 """Closed layers: played once and used again, they give what playing every kernel gives."""
 
+from itertools import pairwise
+
+import numpy as np
 import pytest
 
 from simperf import Layout, ModelParallel, Transformer, train
@@ -95,6 +98,12 @@ def test_a_timeline_has_every_kernel_of_closed_layers():
     ]
     kernels = [[name for name in each if not name[0].startswith("wait")] for each in names]
     assert kernels[0] == kernels[1]
+    streams = [sorted(span for span in each.spans if span.track == "n0/gpu0/tensor") for each in (one, every)]
+    moving = [[(span.start, span.end) for span in each if span.category == "communication"] for each in streams]
+    assert np.array(moving[0]) == pytest.approx(np.array(moving[1]), rel=1e-9)
+    in_order = sorted(streams[0], key=lambda span: (span.start, span.end))
+    for before, behind in pairwise(in_order):  # a stream does one thing at a time
+        assert behind.start >= before.end * (1 - 1e-12)
     assert one.metrics["time per step"].value == pytest.approx(every.metrics["time per step"].value, rel=1e-9)
 
 
