@@ -10,7 +10,7 @@ from typing import NamedTuple
 from simperf.collectives.relayed import TokenKernel
 from simperf.errors import InputError, Problem, UnknownNameError, nearest_divisors
 from simperf.layout import Layout
-from simperf.schedules import Schedule, make_schedule
+from simperf.schedules import SCHEDULES, Schedule, make_schedule, options_of
 from simperf.training.offload import Offload
 from simperf.training.pipelined.layer_graphs import refuse_uncapturable
 from simperf.training.pipelined.load_draws import LoadDraws, Parts
@@ -209,7 +209,7 @@ def _parts_of_plan(
     layers: int, layout: Layout, strategy: ModelParallel, batch: int
 ) -> tuple[Schedule, tuple[int, ...]]:
     """The schedule of a step, and the blocks of each part of the model."""
-    if strategy.schedule == "interleaved":  # whose parts are known before it is made
+    if _takes_chunks(strategy.schedule):  # whose parts are known before it is made
         _layers_of_parts(layers, layout.pp * strategy.chunks, strategy.stage_layers)
     plan = _plan(layout, strategy, batch)
     counts = _layers_of_parts(layers, len(plan.path), strategy.stage_layers)
@@ -229,12 +229,11 @@ def _plan(layout: Layout, strategy: ModelParallel, batch: int) -> Schedule:
         near = batch // each * each
         expected = " or ".join(str(count) for count in (near, near + each) if count > 0)
         raise InputError(Problem(message, key="batch", value=str(batch), expected=expected))
-    chunks = {"chunks": strategy.chunks} if strategy.schedule == "interleaved" else {}
-    if strategy.chunks > 1 and not chunks:
+    chunks = {"chunks": strategy.chunks} if _takes_chunks(strategy.schedule) else {}
+    if strategy.chunks > 1 and not chunks and strategy.schedule in SCHEDULES:
         message = f"schedule {strategy.schedule} has none"
-        raise InputError(
-            Problem(message, key="chunks", value=str(strategy.chunks), expected='schedule = "interleaved"')
-        )
+        known = " or ".join(f'"{name}"' for name in SCHEDULES if _takes_chunks(name))
+        raise InputError(Problem(message, key="chunks", value=str(strategy.chunks), expected=f"schedule = {known}"))
     try:
         with batches_of_schedule(each):
             plan = _schedule(strategy.schedule, layout.pp, batch // each, **chunks)
@@ -246,6 +245,11 @@ def _plan(layout: Layout, strategy: ModelParallel, batch: int) -> Schedule:
             Problem(message, key="layout.sharding", value=layout.sharding, expected='"zero-1" or "zero-2"')
         )
     return plan
+
+
+def _takes_chunks(schedule: str) -> bool:
+    """Whether a schedule has as many parts of the model on each stage as it is told."""
+    return schedule in SCHEDULES and "chunks" in options_of(schedule)
 
 
 @lru_cache(maxsize=PLANS_KEPT)

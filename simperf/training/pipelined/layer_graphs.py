@@ -74,7 +74,7 @@ class LayerGraphs:
         passes = {
             id(items)
             for one in layers
-            if one.name.endswith("block")
+            if one.is_block
             for items in (one.forward, one.backward, one.input_gradients, one.weight_gradients)
         }
         return cls(profile.graph_launch, profile.graph_node, profile.graph_gap, frozenset(passes))

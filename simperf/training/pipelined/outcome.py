@@ -96,10 +96,9 @@ def _again(model: Dimensions, pipeline: Pipeline, strategy: Strategy) -> float:
     """Arithmetic that the backward pass of one sample computes again, by the convention of `again_flops` [FLOP]."""
     assert isinstance(strategy, ModelParallel)
     again = again_flops(model.model, strategy.recompute, model.adapters, model.documents)
-    first, counts = strategy.recompute_layers, [len(part) for part in pipeline.work.parts]
+    first, counts = strategy.recompute_layers, [sum(one.is_block for one in part) for part in pipeline.work.parts]
     if not first or not again:
         return again
-    counts[0], counts[-1] = counts[0] - 1, counts[-1] - 1  # without the embedding and the head
     return again * sum(min(first, count) for count in counts) / sum(counts)
 
 

@@ -265,7 +265,7 @@ class StepWork:
 
     def offloaded(self, stage: int, chunk: int) -> list[int]:
         """Indices of a chunk's layers whose activations go to the host's memory."""
-        blocks = [index for index, one in enumerate(self.layers(stage, chunk)) if one.name.endswith("block")]
+        blocks = [index for index, one in enumerate(self.layers(stage, chunk)) if one.is_block]
         return blocks[: self.offload.layers]
 
     def chunks(self, stage: int) -> list[int]:

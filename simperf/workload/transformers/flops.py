@@ -120,7 +120,7 @@ def tuning_flops(model: Transformer, adapters: Adapters, documents: Documents, *
 
 
 def again_flops(model: Transformer, recompute: Recomputation, adapters: Adapters, documents: Documents) -> float:
-    """Arithmetic that the backward pass of fine-tuning computes again for one sample [FLOP].
+    """Arithmetic that the backward pass of one sample computes again, with adapters or without [FLOP].
 
     Parameters
     ----------

@@ -149,6 +149,11 @@ class LayerPasses:
         object.__setattr__(self, "of_experts", sum(one.elements for one in self.experts))
 
     @property
+    def is_block(self) -> bool:
+        """Whether it is a block of the model, of any kind: not the embedding, the head, or what joins states ahead."""
+        return self.name.endswith("block")
+
+    @property
     def activations(self) -> float:
         """Memory of all that is kept [B]."""
         return sum(one.nbytes for one in self.kept)

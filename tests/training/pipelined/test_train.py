@@ -1,11 +1,13 @@
 """Jobs whose model is divided among ranks: as calls, as files, and what is refused."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
 from simperf import DataExchange, Layout, ModelParallel, StageMessages, Transformer, train
 from simperf.errors import InputError
+from simperf.schedules import SCHEDULES, make_schedule
 from simperf.workload.transformers.flops import forward_flops, step_flops
 
 MODEL = Transformer(layers=4, hidden=1024, heads=16, vocabulary=32000, sequence=1024, tied=True, norm="layer")
@@ -45,6 +47,27 @@ def test_hardware_flops_are_those_of_the_model_and_what_is_computed_again():
     assert ratios[1] == pytest.approx(blocks / step_flops(MODEL))
     assert ratios[2] == pytest.approx(ratios[1] / 2)  # one of two layers of each stage
     assert "hardware FLOP utilisation" not in plain.metrics
+
+
+def test_a_block_of_multi_token_prediction_is_one_of_those_that_may_be_computed_again():
+    model = replace(MODEL, mtp=1)
+    full, first = run(model=model, recompute="full"), run(model=model, recompute="full", recompute_layers=1)
+    again = [
+        one.metrics["hardware FLOP utilisation"].value / one.metrics["model FLOP utilisation"].value - 1
+        for one in (full, first)
+    ]
+    assert again[1] == pytest.approx(again[0] * 2 / 5)  # the first of two blocks, and of three
+
+
+def test_chunks_go_to_any_schedule_that_takes_them(monkeypatch):
+    def shuffled(stages, microbatches, *, chunks=2):
+        return make_schedule("interleaved", stages=stages, microbatches=microbatches, chunks=chunks)
+
+    monkeypatch.setitem(SCHEDULES._entries, "shuffled", shuffled)
+    one, same = (run(schedule=name, chunks=2).metrics["time per step"].value for name in ("shuffled", "interleaved"))
+    assert one == same
+    with pytest.raises(InputError, match='expected: schedule = "interleaved" or "shuffled"'):
+        run(schedule="gpipe", chunks=2)
 
 
 def test_a_job_notes_its_peak_of_memory_its_slowest_rank_and_what_flops_are():

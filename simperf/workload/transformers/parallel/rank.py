@@ -160,21 +160,14 @@ class RankPasses:
         recipe = self.sizes.recipe
         return recipe.width if recipe is not None and recipe.weights.startswith("gathered") else 0.0
 
-    def clipping(self, elements: int, over: tuple[str, ...] = ()) -> tuple[Item, ...]:
-        """The norm of all gradients: the sum of squares of the so many that this rank owns, and all-reduces of it.
+    def clipping(self, elements: int) -> tuple[Item, ...]:
+        """The sum of squares of so many gradients that this rank owns: its part of their norm.
 
-        Gradients are scaled if it is too large, which it rarely is: that is not counted.
-
-        Parameters
-        ----------
-        elements : int
-        over : tuple of str
-            Dimensions of the layout whose ranks own different ones.
+        Gradients are scaled if the norm is too large, which it rarely is: that is not counted.
         """
         width = self.gradient_width
         total = each("norm", elements, flops=2.0, read=width, written=0.0, dtype="fp32", family="reduction")
-        syncs = [Sync("all-reduce", name, _SINGLE, f"clip.{name}") for name in over]
-        return (replace(total, name="clip.norm"), *syncs)
+        return (replace(total, name="clip.norm"),)
 
     @property
     def adam(self) -> AdamUpdate:
