@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from simperf.calibrate.dataset import Dataset, Measurement
-from simperf.calibrate.played import measured_part
+from simperf.calibrate.steps import measured_part
 from simperf.calibrate.validate import Checked, Validation
 from simperf.errors import SimperfError
 from simperf.hardware import ProfilePart

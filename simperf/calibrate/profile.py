@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
-
-from simperf.files import write_text
 
 if TYPE_CHECKING:
     from simperf.calibrate.dataset import Dataset
     from simperf.calibrate.fit.sets import FitSet, SeriesFit
     from simperf.hardware.profile import FittedModel
 
-__all__ = ["fitted_model", "models_text", "profile_text", "write_profile"]
+__all__ = ["fitted_model", "models_text", "profile_text"]
 
 _BARE = re.compile(r"^[A-Za-z0-9_-]+$")
 
@@ -80,13 +77,6 @@ def models_text(
     for name, model in models.items():
         lines += ["", *_model(name, model)]
     return "\n".join(lines) + "\n"
-
-
-def write_profile(
-    path: str | os.PathLike[str], found: FitSet, *, gpu: str = "", made: Mapping[str, Any] | None = None
-) -> None:
-    """Write the file of a profile to `path`, whole or not at all."""
-    write_text(path, profile_text(found, gpu=gpu, made=made))
 
 
 def fitted_model(one: SeriesFit) -> FittedModel:

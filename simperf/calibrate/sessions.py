@@ -1,4 +1,4 @@
-"""Several measuring sessions of one machine: pooled, and how well they foretell each other.
+"""Several sessions of one machine: continued in one file, pooled, and compared with each other.
 
 A machine that is shared, or that heats up, is not the same an hour later. Readings of one session do not know that;
 those of several do. Others on the same cores, caches and memory only ever make a call take longer, for seconds at a
@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from simperf.calibrate.dataset import Dataset, Measurement
+from simperf.calibrate.dataset import Dataset, Measurement, Value
 from simperf.errors import InputError, Problem
 
-__all__ = ["KEPT", "Repeat", "parts", "pool", "repeated"]
+__all__ = ["KEPT", "Repeat", "parts", "pool", "refuse_another", "repeated"]
 
 #: share of a point's readings that is kept of several sessions, the faster ones. With 0.6 single operations of another
 #: session are met as closely, but whole steps, which go through disturbed and undisturbed stretches, come out too fast
@@ -151,3 +152,54 @@ def repeated(sessions: Sequence[Dataset]) -> tuple[Repeat, ...]:
                 errors.setdefault(point.series, []).append(abs(others[point.key] / point.median - 1.0))
         found += [Repeat(index, series, len(each), statistics.fmean(each)) for series, each in errors.items()]
     return tuple(found)
+
+
+#: versions that must not change between the parts of one data set
+_SAME = ("torch", "cuda", "driver")
+#: facts that may: memory by some pages between two starts of a system
+_MAY_CHANGE = frozenset({"memory"})
+
+
+def refuse_another(
+    old: Dataset,
+    path: str | os.PathLike[str],
+    machine: Mapping[str, Value],
+    versions: Mapping[str, str],
+    *,
+    conditions: Mapping[str, Value],
+) -> None:
+    """Refuse to continue with a file of another machine, another torch or other conditions.
+
+    Parameters
+    ----------
+    old : Dataset
+        What is in the file.
+    path : str or os.PathLike
+        The file, for messages.
+    machine, versions, conditions : mapping
+        As they are now.
+
+    Raises
+    ------
+    InputError
+        All that differs.
+    """
+    pairs: list[tuple[str, object, object]] = []
+    for name in dict.fromkeys((*old.machine, *machine)):
+        if name not in _MAY_CHANGE:
+            pairs.append((name, old.machine.get(name), machine.get(name)))
+    pairs += [(name, old.versions.get(name), versions.get(name)) for name in _SAME]
+    pairs += [(name, old.made.get(name), value) for name, value in conditions.items()]
+    problems = [
+        Problem(
+            "holds measurements of another machine or set-up",
+            file=os.fspath(path),
+            key=name,
+            value=repr(was),
+            expected=f"{is_!r}, as here; --fresh begins again, another -o keeps both",
+        )
+        for name, was, is_ in pairs
+        if was != is_
+    ]
+    if problems:
+        raise InputError(problems)

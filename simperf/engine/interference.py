@@ -1,6 +1,6 @@
 """Kernels and copies of one device that slow each other: they share its memory, and the copy's way into it.
 
-Only measurements say how much (`simperf.calibrate.fit.overlap`); a device whose part has no such numbers lets copies
+Only measurements say how much (`simperf.calibrate.fit.device`); a device whose part has no such numbers lets copies
 run beside kernels for nothing.
 
 Not modelled: copies between two devices, and that a copy slows one kernel more than another of the same kind.

@@ -35,7 +35,7 @@ def validation_text(found: Validation, *, points: bool = False) -> str:
     from rich.console import Group
     from rich.text import Text
 
-    from simperf.calibrate.fit.quantity import quantity
+    from simperf.calibrate.fit.model import quantity
 
     views: list[RenderableType] = []
     if points:

@@ -82,7 +82,7 @@ def box_text(models: Mapping[str, FittedModel]) -> str:
     from rich.text import Text
 
     from simperf.calibrate.cluster.profile import MISS, NAME, STEP
-    from simperf.calibrate.fit.quantity import quantity
+    from simperf.calibrate.fit.model import quantity
 
     constants, misses = list[list[str]](), list[list[str]]()
     for name, model in models.items():
@@ -106,7 +106,7 @@ def stack_text(models: Mapping[str, FittedModel]) -> str:
     from rich.console import Group
     from rich.text import Text
 
-    from simperf.calibrate.fit.quantity import quantity
+    from simperf.calibrate.fit.model import quantity
 
     (model,) = models.values()
     rows = []

@@ -15,11 +15,11 @@ import numpy as np
 
 from simperf.calibrate.dataset import Dataset
 from simperf.calibrate.fit import fit_dataset
-from simperf.calibrate.profile import write_profile
 from simperf.calibrate.sessions import pool, repeated
 from simperf.calibrate.steps import step_predictor
 from simperf.calibrate.validate import Checked, validate
 from simperf.hardware import Catalog, ProfilePart
+from tests.calibrate.synthetic import write_profile
 
 __all__ = ["Left", "left_out"]
 

@@ -5,12 +5,20 @@ from __future__ import annotations
 import numpy as np
 
 from simperf.calibrate.dataset import Dataset, Measurement
+from simperf.calibrate.fit import FitSet
+from simperf.calibrate.profile import profile_text
+from simperf.files import write_text
 from simperf.workload.kinds import matmul, unary
 from simperf.workload.op import Op
 
-__all__ = ["LAUNCH", "MEMORY", "PINNED", "RATE", "gpu_dataset"]
+__all__ = ["LAUNCH", "MEMORY", "PINNED", "RATE", "gpu_dataset", "write_profile"]
 
 RATE, MEMORY, PINNED, LAUNCH = 8e12, 6e11, 12e9, 5e-6
+
+
+def write_profile(path: object, found: FitSet, **how: object) -> None:
+    """The profile of some fits in a file; `how` is as of `profile_text`."""
+    write_text(str(path), profile_text(found, **how))
 
 
 def _samples(rng: np.random.Generator, time: float, count: int = 7) -> tuple[float, ...]:

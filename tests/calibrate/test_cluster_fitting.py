@@ -8,8 +8,7 @@ import pytest
 from simperf.calibrate.cluster.accuracy import conditions, hold_against, summaries
 from simperf.calibrate.cluster.experiments import MODEL, points
 from simperf.calibrate.cluster.fitting import CELL, _Simulated, fit_constants
-from simperf.calibrate.cluster.predict import predict
-from simperf.calibrate.cluster.scenarios import Compute, shape_of
+from simperf.calibrate.cluster.scenarios import Compute, predict, shape_of
 from simperf.calibrate.cluster.shape import Shape
 from simperf.calibrate.dataset import Dataset, Measurement
 from simperf.errors import InputError

@@ -8,8 +8,7 @@ import pytest
 
 from simperf.calibrate.cluster.accuracy import hold_against
 from simperf.calibrate.cluster.fitting import fit_constants
-from simperf.calibrate.cluster.predict import DRAWS, predict
-from simperf.calibrate.cluster.scenarios import compute_of, scenario
+from simperf.calibrate.cluster.scenarios import DRAWS, compute_of, predict, scenario
 from simperf.calibrate.dataset import Dataset
 from simperf.report.cluster import cluster_markdown, cluster_text
 from simperf.run import run

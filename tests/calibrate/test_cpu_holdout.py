@@ -12,11 +12,11 @@ import pytest
 import simperf
 from simperf.calibrate.dataset import Dataset
 from simperf.calibrate.fit import fit_dataset
-from simperf.calibrate.profile import write_profile
 from simperf.calibrate.sessions import parts, pool, repeated
 from simperf.calibrate.steps import step_predictor
 from simperf.calibrate.validate import validate
 from simperf.hardware import Catalog
+from tests.calibrate.synthetic import write_profile
 
 FOLDER = Path(__file__).parents[2] / "calibration"
 NAME = "cpu-epyc-zen5-2c"

@@ -19,12 +19,12 @@ from simperf.calibrate.measure.bench import Bench  # noqa: E402
 from simperf.calibrate.measure.clock import Care  # noqa: E402
 from simperf.calibrate.measure.session import MeasuringSession  # noqa: E402
 from simperf.calibrate.measure.task import Task, tasks  # noqa: E402
-from simperf.calibrate.profile import write_profile  # noqa: E402
 from simperf.calibrate.steps import step_predictor  # noqa: E402
 from simperf.calibrate.validate import validate  # noqa: E402
 from simperf.hardware import Catalog  # noqa: E402
 from simperf.report.calibration import validation_text  # noqa: E402
 from tests.calibrate.pretended import Truth, but, pretended  # noqa: E402
+from tests.calibrate.synthetic import write_profile  # noqa: E402
 
 #: calls that the pretended device gives no time to, or that torch does not run on the meta device
 LEFT_OUT = ("frontend/view", "copy/host", "copy/fresh", "op/attention")

@@ -3,7 +3,7 @@
 import pytest
 
 from simperf.calibrate.dataset import Dataset
-from simperf.calibrate.measure.identity import refuse_another
+from simperf.calibrate.sessions import refuse_another
 from simperf.errors import InputError
 
 MACHINE = {"gpu": "Test GPU 1", "sms": 20, "memory": 1000.0}

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from simperf.calibrate.importers import import_file, import_files, kind_of
-from simperf.calibrate.importers.nccl_text import known_collective, ranks_from
+from simperf.calibrate.importers.nccl_tests import known_collective, ranks_from
 from simperf.collectives.bench import Row
 from simperf.errors import InputError
 from simperf.report.collectives import nccl_document
@@ -93,9 +93,9 @@ def test_a_log_that_does_not_say_its_collective_needs_to_be_told(file):
 def test_ranks_are_told_only_of_a_log_that_does_not_name_them(file):
     told = file("all_reduce.log", NEW)
     assert import_file(told, ranks=4).dataset == import_file(told).dataset
-    with pytest.raises(InputError, match="--ranks: the log names 4 ranks"):
+    with pytest.raises(InputError, match="--ranks: the file names 4 ranks"):
         import_file(told, ranks=3)
-    with pytest.raises(InputError, match="--collective: the log is of all-reduce"):
+    with pytest.raises(InputError, match="--collective: the file is of all-reduce"):
         import_file(file("run.log", f"$ ./all_reduce_perf -g 4\n{NEW}"), collective="broadcast")
     silent = file("all_gather.log", "\n".join(line for line in NEW.splitlines() if "Rank" not in line))
     assert import_file(silent, ranks=3).dataset.measurements[0].at["ranks"] == 3

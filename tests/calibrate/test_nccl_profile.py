@@ -7,13 +7,13 @@ import pytest
 import simperf
 from simperf.calibrate.fit import fit_dataset
 from simperf.calibrate.importers import import_file
-from simperf.calibrate.profile import write_profile
 from simperf.calibrate.validate import validate
 from simperf.cli import main
 from simperf.errors import InputError
 from simperf.hardware import Catalog
 from simperf.study.virtual import resources, speed_up
 from tests.calibrate.nccl_logs import nccl_log
+from tests.calibrate.synthetic import write_profile
 
 SIZES = [2**power for power in range(3, 31)]
 

@@ -7,14 +7,13 @@ import pytest
 from simperf.calibrate.dataset import Dataset, Measurement
 from simperf.calibrate.fit import fit_dataset
 from simperf.calibrate.plain import Line, amount_of, beside, lines_of, plain_steps
-from simperf.calibrate.played import measured_part
-from simperf.calibrate.profile import write_profile
+from simperf.calibrate.steps import measured_part
 from simperf.calibrate.validate import Checked, Validation, validate
 from simperf.hardware import Catalog
 from simperf.report.calibration import validation_json, validation_text
 from simperf.report.fits import fits_markdown
 from simperf.workload import zoo
-from tests.calibrate.synthetic import gpu_dataset
+from tests.calibrate.synthetic import gpu_dataset, write_profile
 
 
 def test_the_amount_of_work_of_a_point():

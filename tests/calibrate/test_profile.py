@@ -9,9 +9,8 @@ from simperf.calibrate.dataset import Measurement
 from simperf.calibrate.fit import Data, FitConstant, Model, fit_dataset
 from simperf.calibrate.fit.processor import late_model
 from simperf.calibrate.machines import find_gpu
-from simperf.calibrate.played import measured_part
-from simperf.calibrate.profile import profile_text, write_profile
-from simperf.calibrate.steps import step_predictor
+from simperf.calibrate.profile import profile_text
+from simperf.calibrate.steps import measured_part, step_predictor
 from simperf.calibrate.validate import predictions, validate
 from simperf.errors import InputError, UnknownNameError
 from simperf.hardware import Catalog, FrontendPart, LinkPart, ProfilePart
@@ -27,7 +26,7 @@ from simperf.report.calibration import (
 from simperf.run import run
 from simperf.scenario import load_scenario
 from simperf.scenario.draws import draw
-from tests.calibrate.synthetic import LAUNCH, PINNED, RATE, gpu_dataset
+from tests.calibrate.synthetic import LAUNCH, PINNED, RATE, gpu_dataset, write_profile
 
 pytest.importorskip("scipy")
 

@@ -9,9 +9,8 @@ import pytest
 
 from simperf.calibrate.dataset import Dataset, Measurement
 from simperf.calibrate.measure.programs import _PROGRAMS
-from simperf.calibrate.played import measured_scenario
 from simperf.calibrate.programs import PROGRAMS
-from simperf.calibrate.steps import point_scenario, step_predictor
+from simperf.calibrate.steps import measured_scenario, point_scenario, step_predictor
 from simperf.calibrate.validate import validate
 from simperf.hardware import ProfilePart
 from simperf.hardware.profile import FittedConstant, FittedModel

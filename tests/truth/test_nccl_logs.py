@@ -5,8 +5,8 @@ import pytest
 from simperf.accuracy.nccl_tables import table_times
 from simperf.calibrate.fit import fit_dataset
 from simperf.calibrate.importers import import_file
-from simperf.calibrate.profile import write_profile
 from tests.calibrate.nccl_logs import nccl_log
+from tests.calibrate.synthetic import write_profile
 from tests.calibrate.test_nccl_profile import of_bucket, of_program
 
 

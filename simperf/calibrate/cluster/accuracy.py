@@ -9,8 +9,7 @@ import numpy as np
 
 from simperf.calibrate.cluster.baseline import Plain
 from simperf.calibrate.cluster.fitting import draws, fit_constants, fitted_points
-from simperf.calibrate.cluster.predict import predict
-from simperf.calibrate.cluster.scenarios import compute_of, predictable
+from simperf.calibrate.cluster.scenarios import compute_of, predict, predictable
 from simperf.calibrate.dataset import Dataset, Measurement, Value
 from simperf.calibrate.measure.steal_time import taken_away
 

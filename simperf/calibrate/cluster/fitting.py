@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simperf.calibrate.cluster.predict import predict
-from simperf.calibrate.cluster.scenarios import Compute, compute_of
+from simperf.calibrate.cluster.scenarios import Compute, compute_of, predict
 from simperf.calibrate.dataset import Dataset, Measurement, Value
 from simperf.calibrate.fit import Columns, Data, Fit, FitConstant, Model, fit
 from simperf.calibrate.fit.model import Array

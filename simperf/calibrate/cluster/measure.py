@@ -244,7 +244,7 @@ def goes_on(before: Dataset, path: str | os.PathLike[str], priority: str = REAL_
     InputError
         All that differs.
     """
-    from simperf.calibrate.measure.identity import refuse_another
+    from simperf.calibrate.sessions import refuse_another
 
     of_box(before, path)
     machine, versions = _facts()

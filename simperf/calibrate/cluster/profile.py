@@ -26,8 +26,7 @@ from simperf.calibrate.cluster.accuracy import PredictedPoint
 from simperf.calibrate.cluster.baseline import Plain
 from simperf.calibrate.cluster.experiments import MODEL, Point
 from simperf.calibrate.cluster.fitting import Draw, draws, fit_constants, fitted_points
-from simperf.calibrate.cluster.predict import predict
-from simperf.calibrate.cluster.scenarios import Compute, compute_of, predictable
+from simperf.calibrate.cluster.scenarios import Compute, compute_of, predict, predictable
 from simperf.calibrate.dataset import Dataset, Measurement
 from simperf.calibrate.sessions import parts, pool
 from simperf.calibrate.uncertainty.conformal import Scores, disturbance, span

@@ -16,8 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from simperf.calibrate.cluster.predict import predict
-from simperf.calibrate.cluster.scenarios import STACK
+from simperf.calibrate.cluster.scenarios import STACK, predict
 from simperf.calibrate.dataset import Dataset, Measurement, Value
 from simperf.calibrate.fit import Columns, Data, Fit, FitConstant, Model, fit
 from simperf.calibrate.fit.model import Array

@@ -15,7 +15,7 @@ from datetime import timedelta
 from typing import Any
 
 from simperf.calibrate.cluster import jobs
-from simperf.calibrate.cluster.order import HostOrder
+from simperf.calibrate.cluster.jobs import HostOrder
 from simperf.calibrate.cluster.priority import SENDING, promptly
 
 __all__ = ["main"]

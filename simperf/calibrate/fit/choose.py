@@ -9,15 +9,14 @@ import numpy as np
 
 from simperf.calibrate.dataset import Dataset, Measurement
 from simperf.calibrate.fit.choice import ModelChoice, given, keys_of
+from simperf.calibrate.fit.constants import constant_model
 from simperf.calibrate.fit.device import read_overlap, read_streams
 from simperf.calibrate.fit.kernels import row_columns, row_model, stream_model
 from simperf.calibrate.fit.messages import alpha_beta, copy_model, piecewise, piecewise_model
 from simperf.calibrate.fit.model import Data
-from simperf.calibrate.fit.network import host_model, incast_model, shaped_model
 from simperf.calibrate.fit.processor import PRIVATE, late_model, memory_rate, processor_models
 from simperf.calibrate.fit.products import product_columns, product_models
 from simperf.calibrate.fit.sizes import size_data, size_model
-from simperf.calibrate.fit.waiting import constant_model
 from simperf.calibrate.measure.conditions import op_of
 from simperf.cost import GpuRates
 from simperf.cost.rows import AGAIN
@@ -71,7 +70,7 @@ def choose(
         elif head in _HELD_OUT:
             reason = f"{_HELD_OUT[head]} are held out: they say how right the rest is"
             yield ModelChoice(series, reason=reason, keys=keys_of(points))
-        elif head in _READERS and not series.startswith("host/"):  # operations of a trace
+        elif head in _READERS:
             if head not in done or head not in _TOGETHER:
                 done.add(head)
                 yield from _READERS[head](series, points, dataset)
@@ -265,26 +264,6 @@ def _storage(series: str, points: Sequence[Measurement], dataset: Dataset) -> It
         yield given(series, model, found, Data.of(found, ("nbytes",)))
 
 
-def _network(series: str, points: Sequence[Measurement], dataset: Dataset) -> Iterator[ModelChoice]:
-    if series.startswith("cpu/"):
-        model = alpha_beta(f"host.{series.partition('/')[2]}", "CPU time a message and a byte")
-        yield given(series, model, points, Data.of(points, ("nbytes",)))
-        return
-    if series == "incast":
-        data = Data.of(points, ("nbytes", "senders", "rate"))
-        yield given(series, incast_model(), points, data)
-        return
-    if series == "host":
-        yield given(series, host_model(), points, Data.of(points, ("nbytes", "processes")))
-        return
-    if all("rate" in point.at for point in points):
-        data = Data.of(points, ("nbytes", "rate"))
-        name = "network" if series == "send" else f"network.{series}"
-        yield given(series, shaped_model(name), points, data)
-    else:
-        yield from _collective(series, points)
-
-
 def _collective(series: str, points: Sequence[Measurement]) -> Iterator[ModelChoice]:
     if not all("nbytes" in point.at for point in points):
         yield ModelChoice(series, reason="the points have no nbytes", keys=keys_of(points))
@@ -347,10 +326,6 @@ _READERS: dict[str, _Reader] = {
     "copy": _copy,
     "storage": _storage,
     "fused": _fused,
-    "cpu": _network,
-    "send": _network,
-    "incast": _network,
-    "host": _network,
 }
 #: families whose series are read all at once
 _TOGETHER = frozenset({"frontend", "sync", "queue"})

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from simperf.calibrate.dataset import Measurement
 from simperf.errors import InputError, Problem
+from simperf.units import DIMENSIONS, format_quantity
 
-__all__ = ["Array", "Columns", "Data", "FitConstant", "Model"]
+__all__ = ["Array", "Columns", "Data", "FitConstant", "Model", "quantity"]
 
 Array = NDArray[np.float64]
 Columns = Mapping[str, Array]
@@ -140,3 +141,16 @@ class Data:
             tuple(self.samples[i] for i in where) if self.samples else (),
             tuple(self.keys[i] for i in where) if self.keys else (),
         )
+
+
+def quantity(value: float, unit: str) -> str:
+    """A value with its unit, for people.
+
+    Examples
+    --------
+    >>> quantity(5.25e-6, "s"), quantity(8.1e-11, "s/B"), quantity(0.5, "1")
+    ('5.250 us', '8.1e-11 s/B', '0.5')
+    """
+    if unit == "1":
+        return f"{value:.4g}"
+    return format_quantity(value, unit) if unit in DIMENSIONS else f"{value:.4g} {unit}"

@@ -9,7 +9,7 @@ import numpy as np
 
 from simperf.calibrate.dataset import Dataset
 from simperf.calibrate.fit.choose import ModelChoice, choose
-from simperf.calibrate.fit.interruptions import longer_runs
+from simperf.calibrate.fit.constants import longer_runs
 from simperf.calibrate.fit.model import Data, Model
 from simperf.calibrate.fit.solve import DRAWS, Fit, best_of
 from simperf.calibrate.uncertainty.variance import ErrorSpread, log_errors, session_spreads

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from simperf.analysis.chance import NORMAL
-from simperf.calibrate.fit.model import Array, Columns, Data, Model
-from simperf.calibrate.fit.quantity import quantity
+from simperf.calibrate.fit.model import Array, Columns, Data, Model, quantity
 from simperf.calibrate.uncertainty.constants import Fitted, log_residual, uncertain, within
 from simperf.errors import InputError, Problem, SimperfError
 

@@ -3,8 +3,7 @@
 from simperf.calibrate.importers.files import import_file, import_files
 from simperf.calibrate.importers.imported import KINDS, Imported, kind_of
 from simperf.calibrate.importers.kineto import import_kineto, read_trace
-from simperf.calibrate.importers.nccl_json import import_nccl_json
-from simperf.calibrate.importers.nccl_text import import_nccl_text
+from simperf.calibrate.importers.nccl_tests import import_nccl_json, import_nccl_text
 from simperf.calibrate.importers.table import import_table
 
 __all__ = [

@@ -8,12 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from simperf.calibrate.dataset import Dataset, Value
-from simperf.calibrate.importers.collective_table import as_collective, ranks_column
 from simperf.calibrate.importers.imported import KINDS, MOST_NAMED, Imported, Points, kind_of, read_measurements
 from simperf.calibrate.importers.kineto import import_kineto
-from simperf.calibrate.importers.nccl_json import import_nccl_json
-from simperf.calibrate.importers.nccl_text import import_nccl_text
-from simperf.calibrate.importers.table import import_table
+from simperf.calibrate.importers.nccl_tests import import_nccl_json, import_nccl_text
+from simperf.calibrate.importers.table import as_collective, import_table, ranks_column
 from simperf.errors import InputError, Problem, UnknownNameError
 
 __all__ = ["import_file", "import_files"]

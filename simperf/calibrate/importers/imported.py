@@ -14,7 +14,7 @@ from simperf.errors import InputError, Problem
 from simperf.file_bytes import has_many_parts, read_text
 from simperf.json_file import MOST_VALUES
 
-__all__ = ["KINDS", "Imported", "Points", "kind_of", "member", "read_measurements", "refuse_lines", "rows_of"]
+__all__ = ["KINDS", "Imported", "Points", "kind_of", "parsed_json", "read_measurements", "refuse_lines"]
 
 #: what can be imported
 KINDS = ("nccl-tests", "kineto", "csv")
@@ -146,7 +146,46 @@ def kind_of(text: str) -> str:
     return "csv" if any(mark in first for mark in ",;\t") else ""
 
 
-def rows_of(text: str, key: str, decoder: json.JSONDecoder) -> tuple[list[Mapping[str, Any]], int]:
+def parsed_json(
+    text: str,
+    name: str,
+    key: str,
+    members: Sequence[str],
+    *,
+    what: str,
+    writer: str,
+    decoder: json.JSONDecoder | None = None,
+) -> tuple[Any, tuple[Problem, ...]]:
+    """What JSON says, whole or up to where it breaks off, and that it does.
+
+    Parameters
+    ----------
+    text, name : str
+        The file, and its name for messages.
+    key : str
+        Of the list whose whole objects are read of JSON that breaks off.
+    members : sequence of str
+        What else is looked for there.
+    what, writer : str
+        The objects and the program that writes them, for messages.
+    decoder : JSONDecoder, optional
+    """
+    decoder = decoder or json.JSONDecoder()
+    try:
+        return decoder.decode(text), ()
+    except json.JSONDecodeError as error:
+        line = error.lineno
+    except (RecursionError, ValueError):  # brackets in one another, or a number of thousands of digits
+        line = 1
+    rows, broken = _rows_of(text, key, decoder)
+    begun = text.lstrip()[:1] in ("{", "[")
+    message = f"no JSON from here on: {len(rows)} {what} before it were read" if begun else "no JSON"
+    expected = f"the whole of what {writer} wrote"
+    problem = Problem(message, file=name, line=broken if rows else line, expected=expected)
+    return {key: rows, **{one: _member(text, one, decoder) for one in members}}, (problem,)
+
+
+def _rows_of(text: str, key: str, decoder: json.JSONDecoder) -> tuple[list[Mapping[str, Any]], int]:
     """Whole objects of the list under `key` of JSON that breaks off (or of a bare list), and the line where it does."""
     begin = text.find("[", max(0, text.find(f'"{key}"')))
     rows: list[Mapping[str, Any]] = []
@@ -165,7 +204,7 @@ def rows_of(text: str, key: str, decoder: json.JSONDecoder) -> tuple[list[Mappin
     return rows, text.count("\n", 0, place) + 1
 
 
-def member(text: str, key: str, decoder: json.JSONDecoder) -> Any:
+def _member(text: str, key: str, decoder: json.JSONDecoder) -> Any:
     """What stands under `key` of JSON that breaks off later; None if it is not there or not whole."""
     found = re.search(rf'"{key}"\s*:\s*', text)
     if found is None:

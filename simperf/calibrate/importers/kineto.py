@@ -9,17 +9,70 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
 from simperf.calibrate.dataset import Dataset, Value
-from simperf.calibrate.importers.imported import Imported, Points, member, rows_of
-from simperf.calibrate.importers.intervals import Intervals
+from simperf.calibrate.importers.imported import Imported, Points, parsed_json
 from simperf.errors import Problem
 
-__all__ = ["Event", "Trace", "import_kineto", "read_trace"]
+__all__ = ["Event", "Intervals", "Trace", "import_kineto", "read_trace"]
+
+
+class Intervals:
+    """Spans of time that may touch and overlap.
+
+    Examples
+    --------
+    >>> a, b = Intervals(), Intervals()
+    >>> a.add(0.0, 2.0); a.add(1.0, 3.0); b.add(2.5, 4.0)
+    >>> a.length, Intervals.union((a, b)).length, Intervals.shared((a, b))
+    (3.0, 4.0, 0.5)
+    """
+
+    def __init__(self) -> None:
+        self._spans: list[tuple[float, float]] = []
+
+    def add(self, start: float, end: float) -> None:
+        """Add a span [s]."""
+        self._spans.append((start, end))
+
+    def merged(self) -> list[tuple[float, float]]:
+        """The same time as spans that do not overlap, in order."""
+        done: list[tuple[float, float]] = []
+        for start, end in sorted(self._spans):
+            if done and start <= done[-1][1]:
+                done[-1] = (done[-1][0], max(done[-1][1], end))
+            else:
+                done.append((start, end))
+        return done
+
+    @property
+    def length(self) -> float:
+        """Time that any of the spans covers [s]."""
+        return sum(end - start for start, end in self.merged())
+
+    @staticmethod
+    def union(many: Iterable[Intervals]) -> Intervals:
+        """All spans of all."""
+        whole = Intervals()
+        for each in many:
+            whole._spans += each._spans
+        return whole
+
+    @staticmethod
+    def shared(many: Iterable[Intervals]) -> float:
+        """Time for which two or more of them last at once [s]."""
+        marks = sorted(mark for each in many for start, end in each.merged() for mark in ((start, 1), (end, -1)))
+        total, depth, last = 0.0, 0, 0.0
+        for time, change in marks:
+            if depth >= 2:
+                total += time - last
+            depth, last = depth + change, time
+        return total
+
 
 #: categories of what runs on a device
 _DEVICE = {"kernel": "kernel", "gpu_memcpy": "memcpy", "gpu_memset": "memset"}
@@ -88,8 +141,11 @@ def read_trace(text: str, name: str = "") -> Trace:
     text, name : str
         The trace, and the file's name for messages.
     """
-    trace = Trace()
-    data = _parsed(text, name, trace)
+    decoder = json.JSONDecoder(parse_float=Decimal)
+    data, broken = parsed_json(
+        text, name, "traceEvents", ("deviceProperties",), what="events", writer="the profiler", decoder=decoder
+    )
+    trace = Trace(problems=list(broken))
     found = data.get("traceEvents") if isinstance(data, Mapping) else data
     rows = found if isinstance(found, list) else []
     devices = data.get("deviceProperties") if isinstance(data, Mapping) else None
@@ -114,22 +170,6 @@ def read_trace(text: str, name: str = "") -> Trace:
         trace.problems.append(Problem(message, file=name, expected="traceEvents with ph X and a category"))
     trace.events.sort(key=lambda event: (event.start, event.end))
     return trace
-
-
-def _parsed(text: str, name: str, trace: Trace) -> Any:
-    try:
-        return json.loads(text, parse_float=Decimal)
-    except json.JSONDecodeError as error:
-        line = error.lineno
-    except (RecursionError, ValueError):  # brackets in one another, or a number of thousands of digits
-        line = 1
-    decoder = json.JSONDecoder(parse_float=Decimal)
-    rows, broken = rows_of(text, "traceEvents", decoder)
-    begun = text.lstrip()[:1] in ("{", "[")
-    message = f"no JSON from here on: {len(rows)} events before it were read" if begun else "no JSON"
-    expected = "the whole of what the profiler wrote"
-    trace.problems.append(Problem(message, file=name, line=broken if rows else line, expected=expected))
-    return {"traceEvents": rows, "deviceProperties": member(text, "deviceProperties", decoder)}
 
 
 def _kind(row: Mapping[str, Any]) -> str:

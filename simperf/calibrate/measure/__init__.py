@@ -33,29 +33,3 @@ Series and their conditions (every quantity in SI units; readings in s unless `M
     Short programs on a GPU, whole (`part`: ``"whole"``, or ``"issued"`` when the host has launched everything); the
     other conditions are the parameters of `simperf.calibrate.programs`. Held out.
 """
-
-from simperf.calibrate.measure.bench import Bench
-from simperf.calibrate.measure.clock import FULL, QUICK, Care, doubts, sample
-from simperf.calibrate.measure.conditions import amounts, op_of
-from simperf.calibrate.measure.facts import machine_facts, version_facts
-from simperf.calibrate.measure.session import Interrupted, MeasuringSession, measure
-from simperf.calibrate.measure.task import FAMILIES, Task, tasks
-
-__all__ = [
-    "FAMILIES",
-    "FULL",
-    "QUICK",
-    "Bench",
-    "Care",
-    "Interrupted",
-    "MeasuringSession",
-    "Task",
-    "amounts",
-    "doubts",
-    "machine_facts",
-    "measure",
-    "op_of",
-    "sample",
-    "tasks",
-    "version_facts",
-]

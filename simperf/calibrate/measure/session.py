@@ -16,13 +16,13 @@ from pathlib import Path
 from simperf.calibrate.dataset import Dataset, Measurement, Value
 from simperf.calibrate.measure.budget import Budget, OutOfTime, time_limit
 from simperf.calibrate.measure.facts import anonymous
-from simperf.calibrate.measure.identity import refuse_another
 from simperf.calibrate.measure.remeasure import AGAIN, calmer, repeat
 from simperf.calibrate.measure.sensors import Sensors, throttled
 from simperf.calibrate.measure.steal_time import Stolen, taken_away
 from simperf.calibrate.measure.task import Task, note_text
+from simperf.calibrate.sessions import refuse_another
 
-__all__ = ["NO_TIME", "Interrupted", "MeasuringSession", "measure"]
+__all__ = ["NO_TIME", "Interrupted", "MeasuringSession"]
 
 #: what measuring again may take after however short a first round [s]
 LEAST = 30.0
@@ -295,16 +295,6 @@ class MeasuringSession:
         notes = tuple(dict.fromkeys((*kept, *self._notes, *late)))
         self.dataset = replace(self.dataset.with_points(self._known.values()), made=made, notes=notes)
         self.dataset.save(self.path)
-
-
-def measure(
-    session: MeasuringSession,
-    tasks: Iterable[tuple[str, Task | str]],
-    *,
-    tell: Callable[[str, str, int], None] = lambda family, series, count: None,
-) -> Dataset:
-    """Run a session to its end: see `MeasuringSession.run`."""
-    return session.run(tasks, tell=tell)
 
 
 def _words(error: BaseException) -> str:

@@ -7,11 +7,11 @@ from simperf.calibrate.dataset import Dataset, Measurement
 from simperf.calibrate.fit import fit_dataset
 from simperf.calibrate.fit.kernels import row_columns
 from simperf.calibrate.measure.conditions import amounts
-from simperf.calibrate.profile import write_profile
 from simperf.calibrate.validate import validate
 from simperf.cost import FittedRoofline
 from simperf.hardware import Catalog
 from simperf.workload.kinds import layernorm, softmax
+from tests.calibrate.synthetic import write_profile
 
 pytest.importorskip("scipy")
 

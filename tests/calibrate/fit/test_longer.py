@@ -5,7 +5,7 @@ import pytest
 
 from simperf.calibrate.dataset import Dataset, Measurement
 from simperf.calibrate.fit import fit
-from simperf.calibrate.fit.interruptions import longer_runs
+from simperf.calibrate.fit.constants import longer_runs
 
 pytest.importorskip("scipy")
 

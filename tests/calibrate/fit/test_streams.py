@@ -7,12 +7,11 @@ import pytest
 
 from simperf.calibrate.dataset import Dataset, Measurement
 from simperf.calibrate.fit import choose, fit_dataset
-from simperf.calibrate.fit.overlap import overlap_points
-from simperf.calibrate.fit.streams import stream_data
-from simperf.calibrate.profile import write_profile
+from simperf.calibrate.fit.device import overlap_points, stream_data
 from simperf.cost.tiles import tiling
 from simperf.hardware import Catalog
 from simperf.workload.op import Gemm
+from tests.calibrate.synthetic import write_profile
 
 pytest.importorskip("scipy")
 

@@ -11,13 +11,11 @@ from simperf.calibrate.cluster.fitting import TINY, _Rows, _waits, fitted_points
 from simperf.calibrate.cluster.sends import _line
 from simperf.calibrate.dataset import Measurement
 from simperf.calibrate.fit import Columns, Data, Model
+from simperf.calibrate.fit.constants import constant_model
+from simperf.calibrate.fit.device import overlap_model, stream_data, streams_model
 from simperf.calibrate.fit.kernels import row_model, stream_model
 from simperf.calibrate.fit.messages import alpha_beta, copy_model, piecewise_model, pipelined_model
-from simperf.calibrate.fit.network import host_model, incast_model, shaped_model
-from simperf.calibrate.fit.overlap import overlap_model
 from simperf.calibrate.fit.products import matrix_model
-from simperf.calibrate.fit.streams import stream_data, streams_model
-from simperf.calibrate.fit.waiting import constant_model, queue_model
 
 MIB = float(2**20)
 
@@ -78,11 +76,6 @@ _TWO = piecewise_model(
 
 TRUTHS: dict[str, Truth] = {
     "launch": Truth(constant_model("frontend", "launch", "t1"), {"launch": 5.2e-6}, {"one": np.ones(40)}),
-    "queue": Truth(
-        queue_model(),
-        {"launch": 4e-6, "kernel": 60e-6, "depth": 1024.0},
-        {"launches": np.linspace(100, 4000, 30)},
-    ),
     "alpha-beta": Truth(alpha_beta("link", "a link"), {"alpha": 2e-5, "beta": 8e-11}, {"nbytes": SIZES}),
     "copy": Truth(copy_model("copy", "pinned"), {"setup": 7e-6, "bandwidth": 12.4e9}, {"nbytes": SIZES}),
     "messages in a row": Truth(
@@ -111,21 +104,6 @@ TRUTHS: dict[str, Truth] = {
         matrix_model("k", "gemm", faces="mk"),
         {"rate": 1.4e13, "overhead": 1e-5, "half_m": 40.0, "half_k": 90.0},
         products(),
-    ),
-    "shaped link": Truth(
-        shaped_model(),
-        {"latency": 6e-5, "efficiency": 0.95, "burst": 6e4, "byte": 1.5e-9},
-        grid(nbytes=np.geomspace(1e3, 1e7, 14), rate=np.array([6.25e6, 25e6, 2e9])),
-    ),
-    "host": Truth(
-        host_model(),
-        {"call": 3e-5, "byte": 1.2e-9, "cores": 2.0},
-        grid(nbytes=np.geomspace(1e3, 1e7, 10), processes=np.array([1.0, 3.0, 4.0, 8.0])),
-    ),
-    "incast": Truth(
-        incast_model(),
-        {"latency": 8e-4, "loss": 0.1, "most": 4.0},
-        grid(nbytes=np.geomspace(1e3, 1e7, 8), senders=np.array([1.0, 2.0, 4.0, 8.0, 16.0]), rate=np.array([25e6])),
     ),
     "sends": Truth(
         _line(shaped=False),

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from simperf.calibrate.importers.nccl_json import import_nccl_json
+from simperf.calibrate.importers.nccl_tests import import_nccl_json
 
 BODY = {"time": 50.0, "bus_bw": 10.0}
 
@@ -63,7 +63,7 @@ def test_a_file_without_results_or_without_json():
     (problem,) = import_nccl_json('{"results": {}}', "x.json").problems
     assert "no results of nccl-tests" in problem.message
     found = import_nccl_json("not at all", "x.json")
-    assert [problem.message for problem in found.problems] == ["no JSON from here on: 0 rows before it were read"]
+    assert [problem.message for problem in found.problems] == ["no JSON"]
     assert len(found.dataset) == 0
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from itertools import cycle
 from typing import Any
 
@@ -114,8 +113,3 @@ def kernel_point(
     at = bench.conditions(found, {"cache": "cold" if cold else "warm", **(shape or {})})
     seconds = expected(bench, kernel_time(bench, found), fill=count * found.nbytes, warm_up=count)
     return point(series or f"op/{found.family}", at, take, seconds=seconds)
-
-
-def as_dtype(op: Op, dtype: str) -> Op:
-    """The operation in another precision of the same width, as TF32 is of fp32."""
-    return replace(op, dtype=dtype)

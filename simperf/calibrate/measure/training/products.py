@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -11,7 +12,7 @@ from simperf.calibrate.dataset import Value
 from simperf.calibrate.measure.bench import Bench, Maker, New
 from simperf.calibrate.measure.task import Task
 from simperf.calibrate.measure.training.order import PlannedPoint, spread
-from simperf.calibrate.measure.training.points import as_dtype, kernel_point, sets_of
+from simperf.calibrate.measure.training.points import kernel_point, sets_of
 from simperf.workload.op import Gemm, Op
 
 __all__ = ["LAYOUTS", "PASSES", "factors", "family", "fp8_missing", "layer_shapes"]
@@ -93,7 +94,7 @@ def _task(bench: Bench, shape: tuple[int, int, int], pass_: str, *, dtype: str, 
     """One product; ``tf32`` is fp32 that torch may multiply so."""
     maker = _biased(bench, shape) if bias else _product(bench, shape, pass_)
     kept = "fp32" if dtype == "tf32" else dtype
-    op = as_dtype(bench.describe(maker, kept), dtype)
+    op = replace(bench.describe(maker, kept), dtype=dtype)  # TF32 is as wide as fp32
     context: Callable[[], AbstractContextManager[Any]] = nullcontext
     if kept == "fp32":
         context = partial(_multiplied, bench.torch, "high" if dtype == "tf32" else "highest")
