@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 if TYPE_CHECKING:
-    from simperf.calibrate.cluster.shape import Shape
     from simperf.calibrate.dataset import Dataset
 
 __all__ = ["cluster"]
@@ -59,7 +58,7 @@ def cluster(
     """Measure collectives and training on hosts boxed into this machine, and show the prediction beside it."""
     from importlib.util import find_spec
 
-    from simperf.calibrate.cluster.measure import goes_on, of_box, priority_of
+    from simperf.calibrate.cluster.measure import goes_on, measure, of_box, priority_of
     from simperf.calibrate.dataset import Dataset
     from simperf.calibrate.fitting import of_file
 
@@ -75,16 +74,27 @@ def cluster(
             typer.echo(f"measured with hosts of {priority_of(recorded)} priority{unsaid}\n")
             _show(recorded, points=points, samples=samples, beside=others)
         return
+    from simperf.calibrate.cluster import experiments
+    from simperf.calibrate.cluster.experiments import check_families
+    from simperf.calibrate.cluster.profile import predict_points
     from simperf.calibrate.cluster.requirements import check
-    from simperf.calibrate.measure.steal_time import disturbed
+    from simperf.calibrate.cluster.shape import read_rate, read_shape
     from simperf.cli import interruptible
     from simperf.cli.outputs import verify_outputs
     from simperf.cli.terminal import note
+    from simperf.hardware.lookup import find_profile
+    from simperf.report.cluster import prediction_text
 
-    shape, further = _shape(rate, rate_of or [], burst, queue, hosts), _rates(rates)
-    families = _families(only)
+    shape = read_shape(rate, rate_of or (), burst=burst, queue=queue, hosts=hosts)
+    further = tuple(read_rate(part, "--rates") for part in rates.split(",") if part.strip())
+    families = check_families(part.strip() for part in only.split(",") if part.strip())
+    wanted = list(experiments.points(hosts, shape, rates=further, only=families, quick=quick))
     if predicted:
-        _predict(predicted, hosts, shape, further, families, quick=quick)
+        rows = predict_points(find_profile(predicted), wanted)
+        if rows:
+            typer.echo(prediction_text(rows))
+        else:
+            note("nothing of this is predicted: additions and steps alone are what constants are read off")
         return
     verify_outputs(output=output)
     check()
@@ -106,20 +116,29 @@ def cluster(
     again = "the same command" + (" without --fresh" if fresh else "") + f" continues with {output}" if output else ""
     with interruptible() as ending:
         try:
-            data = _measure(
+            data = measure(
                 hosts,
                 shape,
-                further,
-                families,
-                quick=quick,
+                wanted,
                 output=output,
                 before=before,
+                progress=_progress,
                 command=command,
                 priority=priority,
             )
         except KeyboardInterrupt:
             note("interrupted; the cluster is taken down" + (f"; {again}" if again else ""))
             raise typer.Exit(ending.code) from None
+    _told_of(data, output, again)
+    if {"send", "step"} <= set(families or ("send", "step")) and find_spec("scipy") is not None:
+        _show(data, points=points, samples=samples, beside=others)
+
+
+def _told_of(data: Dataset, output: Path | None, again: str) -> None:
+    """Say what was measured and what is to be doubted, and what comes next."""
+    from simperf.calibrate.measure.steal_time import disturbed
+    from simperf.cli.terminal import note
+
     doubtful = sum(1 for point in data if point.warnings)
     note(
         f"{len(data)} points" + (f", {doubtful} of them unsteady or disturbed (see their warnings)" if doubtful else "")
@@ -129,45 +148,15 @@ def cluster(
     if output is not None:
         note(f"wrote {output}; to see it again: simperf calibrate cluster --replay {output}")
         note(f"next, constants to predict other clusters with: simperf calibrate fit {output} -o profile.toml")
-    if {"send", "step"} <= set(families or ("send", "step")) and find_spec("scipy") is not None:
-        _show(data, points=points, samples=samples, beside=others)
 
 
-def _measure(
-    hosts: int,
-    shape: Shape,
-    rates: tuple[float, ...],
-    families: tuple[str, ...],
-    *,
-    quick: bool,
-    output: Path | None,
-    before: Dataset | None,
-    command: str,
-    priority: str,
-) -> Dataset:
+def _progress(done: int, of: int, what: str) -> None:
     import sys
 
-    from simperf.calibrate.cluster import experiments
-    from simperf.calibrate.cluster.measure import measure
-
-    def progress(done: int, of: int, what: str) -> None:
-        if sys.stderr.isatty():
-            typer.echo(f"\r\x1b[K[{done}/{of}] {what}", nl=done == of, err=True)
-        elif done % 20 == 0 or done == of:
-            typer.echo(f"[{done}/{of}] {what}", err=True)
-
-    wanted = list(experiments.points(hosts, shape, rates=rates, only=families, quick=quick))
-    servers = 1 if any(point.hosts > hosts for point in wanted) else 0
-    return measure(
-        hosts + servers,
-        shape,
-        wanted,
-        output=output,
-        before=before,
-        progress=progress,
-        command=command,
-        priority=priority,
-    )
+    if sys.stderr.isatty():
+        typer.echo(f"\r\x1b[K[{done}/{of}] {what}", nl=done == of, err=True)
+    elif done % 20 == 0 or done == of:
+        typer.echo(f"[{done}/{of}] {what}", err=True)
 
 
 def _told(priority: str) -> str:
@@ -188,23 +177,6 @@ def _nothing_measured(given: Mapping[str, object]) -> None:
         raise InputError(problems)
 
 
-def _predict(
-    profile: str, hosts: int, shape: Shape, rates: tuple[float, ...], families: tuple[str, ...], *, quick: bool
-) -> None:
-    from simperf.calibrate.cluster import experiments
-    from simperf.calibrate.cluster.profile import predict_points
-    from simperf.cli.terminal import note
-    from simperf.hardware.lookup import find_profile
-    from simperf.report.cluster import prediction_text
-
-    wanted = experiments.points(hosts, shape, rates=rates, only=families, quick=quick)
-    rows = predict_points(find_profile(profile), wanted)
-    if rows:
-        typer.echo(prediction_text(rows))
-    else:
-        note("nothing of this is predicted: additions and steps alone are what constants are read off")
-
-
 def _command(hosts: int, named: Mapping[str, str], rate_of: list[str], *, quick: bool) -> str:
     """The command for the record: what shapes the points, and no name of a file, which may have a user's in it."""
     words = [f"--hosts {hosts}", *(f"{option} {value}" for option, value in named.items() if value)]
@@ -213,47 +185,7 @@ def _command(hosts: int, named: Mapping[str, str], rate_of: list[str], *, quick:
 
 
 def _show(data: Dataset, *, points: bool, samples: int, beside: list[Dataset]) -> None:
-    from simperf.calibrate.cluster.accuracy import hold_against
-    from simperf.calibrate.cluster.fitting import fit_constants
-    from simperf.calibrate.uncertainty.conformal import with_fit_residuals, with_other_recordings
+    from simperf.calibrate.cluster.profile import hold_recording
     from simperf.report.cluster import cluster_text
 
-    found = fit_constants(data)
-    rows = hold_against(data, found.stack, samples=0 if beside else samples)
-    if beside:
-        rows = with_other_recordings(rows, [hold_against(other) for other in beside])
-    elif samples:
-        rows = with_fit_residuals(rows)
-    typer.echo(cluster_text(found, rows, points=points))
-
-
-def _shape(rate: str, rate_of: list[str], burst: str, queue: str, hosts: int) -> Shape:
-    from simperf.calibrate.cluster.shape import Shape, read_rate, read_size
-    from simperf.errors import InputError, Problem
-
-    slow = {}
-    for text in rate_of:
-        host, _, value = text.partition("=")
-        if not value or not host.strip().isdigit() or int(host) >= hosts:
-            raise InputError(
-                Problem("no host and rate", key="--rate-of", value=text, expected=f"HOST=RATE, host 0 to {hosts - 1}")
-            )
-        slow[int(host)] = read_rate(value, "--rate-of")
-    return Shape(read_rate(rate, "--rate"), slow, read_size(burst, "--burst"), read_size(queue, "--queue"))
-
-
-def _rates(text: str) -> tuple[float, ...]:
-    from simperf.calibrate.cluster.shape import read_rate
-
-    return tuple(read_rate(part, "--rates") for part in text.split(",") if part.strip())
-
-
-def _families(text: str) -> tuple[str, ...]:
-    from simperf.calibrate.cluster.experiments import FAMILIES
-    from simperf.errors import UnknownNameError
-
-    names = tuple(part.strip() for part in text.split(",") if part.strip())
-    for name in names:
-        if name not in FAMILIES:
-            raise UnknownNameError("family", name, FAMILIES)
-    return names
+    typer.echo(cluster_text(*hold_recording(data, samples=samples, others=beside), points=points))

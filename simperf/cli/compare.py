@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -109,6 +109,14 @@ def _load(files: list[str], changes: list[str], seed: int | None) -> list[Scenar
     return loaded
 
 
+def _shown(scenarios: Sequence[Scenario]) -> Iterator[Scenario]:
+    """Pass scenarios on; on a terminal say which one is being run."""
+    from simperf.cli.terminal import progress
+
+    for _, one in zip(progress([one.name for one in scenarios]), scenarios, strict=True):
+        yield one
+
+
 class _Comparison:
     """Collects rows and the checks of each by position, and what the exit code will be."""
 
@@ -123,25 +131,15 @@ class _Comparison:
 
     def add(self, items: Sequence[Scenario | Result]) -> None:
         """Run the variants of scenarios, and take saved results."""
-        from simperf.cli.terminal import progress
+        from simperf.cli.terminal import play
         from simperf.results import Result
-        from simperf.run import settle_answers
         from simperf.scenario import check_comparison
-        from simperf.scenario.placing import placed
         from simperf.scenario.profile_use import refuse_unused
-        from simperf.study.compare import refuse_excess
+        from simperf.study.compare import run_variants
 
-        scenarios = [one for one in items if not isinstance(one, Result)]
-        refuse_excess([one for each in scenarios for one in each.variants or (each,)], samples=self.samples)
-        attempts: list[Attempt] = []
-        for item in items:
-            if not isinstance(item, Result):
-                variants = {variant.name: variant for variant in item.variants or (item,)}
-                attempts += [self._attempt(variants[name]) for name in progress(variants)]
-        settled = iter(
-            (new if old.result is None or new.error is None else new._replace(error=placed(new.error, new.scenario)))
-            for old, new in zip(attempts, settle_answers(attempts), strict=True)
-        )
+        chosen = [one for each in items if not isinstance(each, Result) for one in each.variants or (each,)]
+        attempts = run_variants(chosen, samples=self.samples, engine=self.engine, play=play, progress=_shown)
+        settled = iter(attempts)
         for item in items:
             first = len(self.rows)
             if isinstance(item, Result):
@@ -158,21 +156,6 @@ class _Comparison:
                     mine[attempt.name] = attempt.result
             refuse_unused(result.unused for result in mine.values())
             self._judge(first, check_comparison(item, mine))
-
-    def _attempt(self, variant: Scenario) -> Attempt:
-        """Run a variant, without its answer: it may lack the metric that others have."""
-        from dataclasses import replace
-
-        from simperf.cli.terminal import play
-        from simperf.errors import SimperfError
-        from simperf.run import Attempt
-
-        unasked = replace(variant, answer=None)
-        try:
-            result = self._predict(unasked) if self.samples else play(unasked, unused="tell")
-        except SimperfError as error:
-            return Attempt(variant.name, variant, None, error)
-        return Attempt(variant.name, variant, result, None)
 
     def _keep(self, attempt: Attempt, *, prefix: str) -> None:
         """A row, and what is expected of it."""
@@ -195,12 +178,6 @@ class _Comparison:
         elif attempt.result is not None:
             self.rows.append(replace(attempt.result, name=prefix + attempt.result.name))
             self._judge(place, check_expectations(variant, attempt.result))
-
-    def _predict(self, variant: Scenario) -> Result:
-        from simperf.cli.terminal import play
-        from simperf.study.uncertainty import predict
-
-        return predict(variant, samples=self.samples, executor=self.engine, play=play, unused="tell")
 
     def differences(self) -> dict[str, tuple[str, ...]]:
         """What the rows differ in."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from simperf.cli.terminal import note
+from simperf.outputs import DATA, PAGE, PICTURE
 
 if TYPE_CHECKING:
     from simperf.results import Result
@@ -18,49 +19,41 @@ __all__ = ["read_ranks", "verify_outputs", "write_outputs"]
 #: ranks that a trace shows by their numbers, at most
 MOST_RANKS = 1024
 
-_ANY = (("",), "", "")
-_PROFILE = ((".toml",), "the file's name does not say TOML", "FILE.toml")
+#: files that commands write: the option of each, how its name may end, and what to say when it does not
+_OUTPUTS: Mapping[str, tuple[str, tuple[tuple[str, ...], str, str]]] = {
+    "trace": ("--trace", DATA),
+    "plot": ("--plot", PICTURE),
+    "save": ("--save", DATA),
+    "map_file": ("--map", PICTURE),
+    "report": ("--report", PAGE),
+    "page": ("FILE", PAGE),
+    "output": ("--output", DATA),
+    "profile": ("--output", ((".toml",), "the file's name does not say TOML", "FILE.toml")),
+    "text": ("--output", (("",), "", "")),
+}
 
 
 def verify_outputs(
-    *,
-    trace: Path | None = None,
-    plot: Path | None = None,
-    save: Path | None = None,
-    map_file: Path | None = None,
-    report: Path | None = None,
-    page: Path | None = None,
-    output: Path | None = None,
-    profile: Path | None = None,
-    text: Path | None = None,
-    folder: Path | None = None,
-    kind: str = "overview",
-    reads: Iterable[str | Path] = (),
+    *, kind: str = "overview", folder: Path | None = None, reads: Iterable[str | Path] = (), **files: Path | None
 ) -> None:
     """Refuse, before anything is run, a file that could not be written after, and a kind of picture without one.
 
-    `reads` are the files that the command reads: none of them may be written.
+    `files` are named as in `_OUTPUTS`, `folder` is that of ``--plots``, `kind` that of ``--plot-kind``. `reads` are the
+    files that the command reads: none of them may be written.
 
     Raises
     ------
     InputError
         All that is wrong with the names.
     """
-    paths = (trace, plot, save, map_file, report, page, output, profile, text, folder)
-    if kind == "overview" and all(path is None for path in paths):
-        return
     from simperf.errors import InputError, Problem
     from simperf.files import is_special
-    from simperf.outputs import DATA, PAGE, PICTURE
 
     problems = []
-    outputs = (  # how the names of files may end, and what to say when they do not
-        *(("--trace", trace, DATA), ("--plot", plot, PICTURE), ("--save", save, DATA)),
-        *(("--map", map_file, PICTURE), ("--report", report, PAGE), ("FILE", page, PAGE)),
-        *(("--output", output, DATA), ("--output", profile, _PROFILE), ("--output", text, _ANY)),
-    )
+    given = ((_OUTPUTS[name], path) for name, path in files.items() if path is not None)
+    outputs = [(option, path, ending) for (option, ending), path in given]
     for option, path, _ in outputs:
-        if path is None or is_special(path):
+        if is_special(path):
             continue
         if path.is_dir():
             problems.append(Problem("this is a directory, a file is expected", file=option, key=str(path)))
@@ -71,11 +64,11 @@ def verify_outputs(
             message = f"no files may be written in {str(path.parent)!r}"
             problems.append(Problem(message, file=option, key=str(path), expected="a folder that you may write in"))
     for option, path, (known, message, expected) in outputs:
-        if path is None or path.is_dir() or (is_special(path) and option in ("--trace", "--save", "--output")):
+        if path.is_dir() or (is_special(path) and option in ("--trace", "--save", "--output")):
             continue
         if not path.name.lower().endswith(known):
             problems.append(Problem(message, file=option, key=str(path), expected=expected))
-    named = [(option, path) for option, path, _ in outputs if path is not None and not is_special(path)]
+    named = [(option, path) for option, path, _ in outputs if not is_special(path)]
     for index, (option, path) in enumerate(named):
         twin = next((other for other, one in named[:index] if one.absolute() == path.absolute()), "")
         if twin or any(Path(one).absolute() == path.absolute() for one in reads):
@@ -83,7 +76,7 @@ def verify_outputs(
             problems.append(Problem(message, file=option, key=str(path), expected="another name"))
     if folder is not None and folder.exists() and not folder.is_dir():
         problems.append(Problem("this is a file, a folder is expected", file="--plots", key=str(folder)))
-    if plot is None and kind != "overview":
+    if files.get("plot") is None and kind != "overview":
         problems.append(Problem("a kind of picture without a picture", file="--plot-kind", expected="--plot FILE too"))
     if problems:
         raise InputError(problems)

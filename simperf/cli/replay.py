@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from simperf.cli.options import Format, Trace, Verbose
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-__all__ = ["replay", "replay_scenario"]
+__all__ = ["replay"]
 
 
 def replay(
@@ -47,16 +44,12 @@ def replay(
 
     from simperf.cli.outputs import verify_outputs, write_outputs
     from simperf.cli.terminal import play
-    from simperf.errors import InputError, Problem
-    from simperf.hardware import Catalog
+    from simperf.errors import InputError
     from simperf.report.tables import format_result
     from simperf.scenario import make_scenario
+    from simperf.scenario.replay import replay_scenario
 
     verify_outputs(trace=trace, save=save, reads=files)
-    if collectives and (not on or on in Catalog.load().names("gpu")):
-        message = f"has no effect: {'a GPU' if on else 'without --on a step'} has no network of its own"
-        expected = "--on NAME of a server or a cluster too"
-        raise InputError(Problem(message, file="--collectives", value=collectives, expected=expected))
     options: dict[str, Any] = {"step": step, "host_speed": host_speed}
     options |= {"recorded_on": recorded_on} if recorded_on else {}
     options |= {"collectives": collectives} if collectives else {}
@@ -67,37 +60,3 @@ def replay(
         raise InputError([replace(one, key=flags.get(one.key, one.key)) for one in error.problems]) from None
     typer.echo(format_result(result, output, verbose=verbose))
     write_outputs(result, trace=trace, save=save)
-
-
-def replay_scenario(files: Sequence[Path], on: str, options: dict[str, Any]) -> dict[str, Any]:
-    """The scenario that simulates traces.
-
-    Parameters
-    ----------
-    files : sequence of Path
-    on : str
-        A GPU, a server or a cluster of the catalogue; empty for as recorded.
-    options : dict
-        Of the program.
-    """
-    from simperf.hardware import Catalog
-
-    program = {"use": "recorded-step", "trace": [str(one.absolute()) for one in files], **options}
-    scenario: dict[str, Any] = {
-        "scenario": {
-            "title": f"{files[0].name} on {on}" if on else files[0].name,
-            "answer": {"metric": "time per step"},
-        },
-        "program": program,
-    }
-    if on in Catalog.load().names("gpu"):
-        gpus = f"gpu{{0..{len(files) - 1}}}" if len(files) > 1 else "gpu0"
-        scenario["machine"] = {
-            "node": [{"id": gpus, "gpu": on}, {"id": "cpu0", "cpu": "xeon-8168"}],
-            "link": [{"a": gpus, "b": "cpu0", "part": "pcie3-x16"}],
-        }
-        if len(files) > 1:
-            program["collectives"] = "recorded"  # no network is named
-    elif on:
-        scenario["machine"] = {"use": on}
-    return scenario

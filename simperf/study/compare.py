@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,6 +17,7 @@ from simperf.outputs import PAGE, check_name, data_frame, drawn, html_table, rep
 from simperf.results import Result
 from simperf.run import MOST_EVENTS, Attempt, run, settle_answers
 from simperf.scenario import Scenario, load_scenario
+from simperf.scenario.placing import placed
 from simperf.scenario.profile_use import refuse_unused
 from simperf.study.axes import make_axes, make_points
 from simperf.study.points import SPEED, make_tasks, point_scenario
@@ -24,7 +25,7 @@ from simperf.study.preflight import refuse_kept, refuse_total
 from simperf.study.sweep import check_axes
 from simperf.study.uncertainty import predict
 
-__all__ = ["SideBySide", "compare", "differences", "refuse_excess", "variants_of"]
+__all__ = ["SideBySide", "compare", "differences", "refuse_excess", "run_variants", "variants_of"]
 
 #: tables that say nothing about what is run
 _SILENT = ("scenario", "expect", "measured", "compare")
@@ -88,6 +89,51 @@ def refuse_excess(scenarios: Sequence[Scenario], *, samples: int = 0) -> None:
     if len(events) > 1:
         files = ", ".join(dict.fromkeys(one.path for one in scenarios if one.path))
         refuse_kept(events, MOST_EVENTS, file=files)
+
+
+def run_variants(
+    scenarios: Sequence[Scenario],
+    *,
+    samples: int = 0,
+    engine: str | Executor = "serial",
+    play: Callable[..., Result] = run,
+    progress: Callable[[Sequence[Scenario]], Iterable[Scenario]] = iter,
+) -> list[Attempt]:
+    """Run scenarios that are to be compared; an error of one ends none of the others.
+
+    Parameters
+    ----------
+    scenarios : sequence of Scenario
+    samples : int
+        Draws of the calibration, for intervals.
+    engine : str or Executor
+        Where draws are run.
+    play : callable
+        Runs one scenario.
+    progress : callable
+        Passes the scenarios on, each before it is run.
+
+    Raises
+    ------
+    InputError
+        Together they would simulate too many events.
+    """
+    refuse_excess(scenarios, samples=samples)
+    attempts = []
+    for one in progress(scenarios):
+        unasked = replace(one, answer=None)  # a variant may lack the metric that others have
+        try:
+            if samples:
+                result = predict(unasked, samples=samples, executor=engine, play=play, unused="tell")
+            else:
+                result = play(unasked, unused="tell")
+            attempts.append(Attempt(one.name, one, result, None))
+        except SimperfError as error:
+            attempts.append(Attempt(one.name, one, None, error))
+    return [
+        new if old.result is None or new.error is None else new._replace(error=placed(new.error, new.scenario))
+        for old, new in zip(attempts, settle_answers(attempts), strict=True)
+    ]
 
 
 @dataclass(frozen=True)
@@ -245,18 +291,6 @@ def compare(
         chosen = variants_of(loaded[0], vary, samples=samples)
     else:
         chosen = [variant for one in loaded for variant in one.variants or (one,)]
-    refuse_excess(chosen, samples=samples)
-    attempts = []
-    for one in chosen:
-        unasked = replace(one, answer=None)  # a variant may lack the metric that others have
-        try:
-            if samples:
-                result = predict(unasked, samples=samples, executor=engine, play=play, unused="tell")
-            else:
-                result = play(unasked, unused="tell")
-            attempts.append(Attempt(one.name, one, result, None))
-        except SimperfError as error:
-            attempts.append(Attempt(one.name, one, None, error))
-    attempts = settle_answers(attempts)
+    attempts = run_variants(chosen, samples=samples, engine=engine, play=play)
     refuse_unused(attempt.result.unused for attempt in attempts if attempt.result is not None)
     return SideBySide(tuple(attempts), differences([one.data for one in chosen]))

@@ -8,6 +8,7 @@ import pytest
 from simperf.calibrate.cluster.accuracy import conditions, hold_against, summaries
 from simperf.calibrate.cluster.experiments import MODEL, points
 from simperf.calibrate.cluster.fitting import CELL, _Simulated, fit_constants
+from simperf.calibrate.cluster.profile import hold_recording
 from simperf.calibrate.cluster.scenarios import Compute, predict, shape_of
 from simperf.calibrate.cluster.shape import Shape
 from simperf.calibrate.dataset import Dataset, Measurement
@@ -140,3 +141,12 @@ def test_conditions_in_short():
     at = {"ranks": 4, "nbytes": 262144, "rate": 25e6, "rate_of_1": 6.25e6, "burst": 32768.0, "queue": 1.0, "threads": 1}
     assert conditions(Measurement("x", at, (1.0,))) == "ranks=4 nbytes=256KiB rate=200Mbit/s rate_of_1=50Mbit/s"
     assert shape_of(at).of(1) == 6.25e6
+
+
+def test_a_recording_is_predicted_from_its_own_sends_with_intervals_of_another_one():
+    data = synthesise()
+    few = replace(data, measurements=tuple(point for point in data if point.series != "ddp"))
+    found, rows = hold_recording(few, others=[few])
+    assert found.stack == fit_constants(few).stack
+    assert [row.predicted for row in rows] == [row.predicted for row in hold_against(few, found.stack)]
+    assert all(row.interval is not None and row.interval[0] < row.predicted < row.interval[1] for row in rows)

@@ -7,14 +7,14 @@ import pytest
 
 from simperf.calibrate.cluster import jobs
 from simperf.calibrate.cluster import measure as measuring
-from simperf.calibrate.cluster.experiments import FAMILIES, GOES, PASSES, Point, in_order, points
+from simperf.calibrate.cluster.experiments import FAMILIES, GOES, PASSES, Point, check_families, in_order, points
 from simperf.calibrate.cluster.measure import measure, read
 from simperf.calibrate.cluster.network import BoxError
 from simperf.calibrate.cluster.priority import COMPUTING, ORDINARY, VARIABLE, promptly
-from simperf.calibrate.cluster.shape import Shape, read_rate, read_size
+from simperf.calibrate.cluster.shape import Shape, read_rate, read_shape, read_size
 from simperf.calibrate.dataset import Dataset
 from simperf.calibrate.measure import remeasure
-from simperf.errors import InputError
+from simperf.errors import InputError, UnknownNameError
 
 RATE = 25e6
 
@@ -352,3 +352,17 @@ def test_hosts_of_ordinary_priority_are_told_so_and_recorded(monkeypatch, tmp_pa
     measuring.goes_on(made, tmp_path / "a.json", ORDINARY)
     with pytest.raises(InputError, match="ordinary priority"):
         measuring.goes_on(made, tmp_path / "a.json")
+
+
+def test_a_shape_is_read_from_options_and_hosts_that_are_not_there_are_refused():
+    shape = read_shape("200mbit", ["1=50mbit"], burst="32kb", queue="512kb", hosts=2)
+    assert (shape.rate, shape.rate_of, shape.burst, shape.queue) == (25e6, {1: 6.25e6}, 32768.0, 524288.0)
+    for text in ("2=50mbit", "50mbit", "a=50mbit"):
+        with pytest.raises(InputError, match="--rate-of: no host and rate"):
+            read_shape("200mbit", [text], burst="32kb", queue="512kb", hosts=2)
+
+
+def test_families_are_checked_by_name():
+    assert check_families(["send", "ddp"]) == ("send", "ddp")
+    with pytest.raises(UnknownNameError, match="snd"):
+        check_families(["snd"])

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 
 from simperf.calibrate.cluster.shape import Shape
 from simperf.calibrate.dataset import Value
+from simperf.errors import UnknownNameError
 
-__all__ = ["ALGORITHMS", "FAMILIES", "MODEL", "Point", "in_order", "points"]
+__all__ = ["ALGORITHMS", "FAMILIES", "MODEL", "Point", "check_families", "in_order", "points"]
 
 KIB, MIB = 1024, 1 << 20
 #: all-reduces by hand, as the plans of `simperf.collectives` have them; the last needs a host more than ranks
@@ -120,6 +121,21 @@ def _all_reduce(family: str, algorithm: str, shape: Shape, ranks: int, nbytes: i
 
 def _counts(most: int, *, quick: bool) -> list[int]:
     return sorted({2, most}) if quick else sorted({n for n in (2, 3, 4, 6, 8) if n < most} | {most})
+
+
+def check_families(names: Iterable[str]) -> tuple[str, ...]:
+    """The names, if each is one of `FAMILIES`.
+
+    Raises
+    ------
+    UnknownNameError
+        One is none.
+    """
+    found = tuple(names)
+    for name in found:
+        if name not in FAMILIES:
+            raise UnknownNameError("family", name, FAMILIES)
+    return found
 
 
 def points(

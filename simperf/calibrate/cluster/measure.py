@@ -91,7 +91,7 @@ def measure(
     Parameters
     ----------
     hosts : int
-        Hosts that are set up.
+        Most ranks; points with a server have a host more.
     shape : Shape
         Of the links at the start.
     wanted : iterable of Point
@@ -108,7 +108,9 @@ def measure(
     priority : str
         Of the hosts' threads, kept in the data set.
     """
-    kept, every, began = _Kept(before or _empty(hosts, command, priority), output), list(wanted), time.monotonic()
+    every, began = list(wanted), time.monotonic()
+    hosts = max([hosts, *(point.hosts for point in every)])
+    kept = _Kept(before or _empty(hosts, command, priority), output)
     queue = _lacking(every, kept.known)
     try:
         with Box(hosts, shape, alone=True, priority=priority) as box:

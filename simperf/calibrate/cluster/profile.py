@@ -22,21 +22,21 @@ from multiprocessing import get_context
 
 import numpy as np
 
-from simperf.calibrate.cluster.accuracy import PredictedPoint
+from simperf.calibrate.cluster.accuracy import PredictedPoint, hold_against
 from simperf.calibrate.cluster.baseline import Plain
 from simperf.calibrate.cluster.experiments import MODEL, Point
-from simperf.calibrate.cluster.fitting import Draw, draws, fit_constants, fitted_points
+from simperf.calibrate.cluster.fitting import Draw, FittedBox, draws, fit_constants, fitted_points
 from simperf.calibrate.cluster.scenarios import Compute, compute_of, predict, predictable
 from simperf.calibrate.dataset import Dataset, Measurement
 from simperf.calibrate.sessions import parts, pool
-from simperf.calibrate.uncertainty.conformal import Scores, disturbance, span
+from simperf.calibrate.uncertainty.conformal import Scores, disturbance, span, with_fit_residuals, with_other_recordings
 from simperf.calibrate.validate import Checked, Validation
 from simperf.errors import InputError, Problem
 from simperf.hardware import ProfilePart
 from simperf.hardware.netstack import NetworkStackPart
 from simperf.hardware.profile import NETWORK_STACK, FittedConstant, FittedModel
 
-__all__ = ["boxed_models", "draw_of", "hold_profile", "is_box", "predict_points", "validation_of"]
+__all__ = ["boxed_models", "draw_of", "hold_profile", "hold_recording", "is_box", "predict_points", "validation_of"]
 
 #: model of the constants, and what the names of the others begin with
 NAME, STEP, MISS = NETWORK_STACK, "boxed.step.", "boxed.miss."
@@ -221,6 +221,26 @@ def hold_profile(profile: ProfilePart, data: Dataset) -> tuple[PredictedPoint, .
         beside = plain.predict(row.point, measured) if plain is not None else None
         rows.append(replace(_with_interval(profile, row, disturbed), plain=beside))
     return tuple(rows)
+
+
+def hold_recording(
+    data: Dataset, *, samples: int = 0, others: Sequence[Dataset] = ()
+) -> tuple[FittedBox, tuple[PredictedPoint, ...]]:
+    """Constants from a recording's own sends, and every point predicted with them.
+
+    Parameters
+    ----------
+    data : Dataset
+    samples : int
+        Fits to readings drawn again, for intervals; without effect beside `others`.
+    others : sequence of Dataset
+        Other recordings, from whose errors intervals are made.
+    """
+    found = fit_constants(data)
+    rows = hold_against(data, found.stack, samples=0 if others else samples)
+    if others:
+        return found, with_other_recordings(rows, [hold_against(other) for other in others])
+    return found, with_fit_residuals(rows) if samples else rows
 
 
 def predict_points(profile: ProfilePart, points: Iterable[Point]) -> tuple[PredictedPoint, ...]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from simperf.errors import InputError, Problem, SimperfError
 from simperf.units import parse
 
-__all__ = ["BURST", "QUEUE", "SEGMENT", "SOCKET", "Shape", "read_rate", "read_size"]
+__all__ = ["BURST", "QUEUE", "SEGMENT", "SOCKET", "Shape", "read_rate", "read_shape", "read_size"]
 
 #: bytes that a token bucket lets through at once [B]
 BURST = 32 * 1024.0
@@ -102,6 +102,41 @@ def read_size(text: str, key: str = "size") -> float:
     if match and " " not in text.strip():
         return float(match[1]) * 1024.0 ** " km".index(match[2].lower() or " ")
     return _quantity(text, key, "B", "a size such as 32kb or 32 KiB")
+
+
+def read_shape(rate: str, rate_of: Iterable[str] = (), *, burst: str, queue: str, hosts: int) -> Shape:
+    """Read the shape of links, as the options of `simperf calibrate cluster` give it.
+
+    Parameters
+    ----------
+    rate : str
+        Of every host's link, as of `read_rate`.
+    rate_of : iterable of str
+        ``HOST=RATE`` of the hosts whose link differs.
+    burst, queue : str
+        As of `read_size`.
+    hosts : int
+        How many there are.
+
+    Raises
+    ------
+    InputError
+        What cannot be read, with its option; a host that there is not.
+
+    Examples
+    --------
+    >>> read_shape("200mbit", ["1=50mbit"], burst="32kb", queue="512kb", hosts=2).of(1)
+    6250000.0
+    """
+    slow = {}
+    for text in rate_of:
+        host, _, value = text.partition("=")
+        if not value or not host.strip().isdigit() or int(host) >= hosts:
+            raise InputError(
+                Problem("no host and rate", key="--rate-of", value=text, expected=f"HOST=RATE, host 0 to {hosts - 1}")
+            )
+        slow[int(host)] = read_rate(value, "--rate-of")
+    return Shape(read_rate(rate, "--rate"), slow, read_size(burst, "--burst"), read_size(queue, "--queue"))
 
 
 def _quantity(text: str, key: str, unit: str, expected: str) -> float:
