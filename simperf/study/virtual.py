@@ -28,7 +28,7 @@ from simperf.scenario import CostSettings, Scenario
 from simperf.training.servers.multi_machine import AROUND
 from simperf.units import Unit
 
-__all__ = ["PROTOCOLS", "Resource", "resources", "speed_up"]
+__all__ = ["PROTOCOLS", "Resource", "link_kind", "resources", "speed_up"]
 
 #: exponent of time in a unit: rates go up, times go down
 _POWER = {"s": -1, "s/B": -1, "B/s": 1, "FLOP/s": 1, "1/s": 1, "m/s": 1}
@@ -153,10 +153,10 @@ def _of_machine(machine: Machine) -> Iterator[tuple[str, str]]:
     wires: list[Edge | Port] = [edge for plan in plans for edge in plan.edges.values()]
     wires += [port for slot in machine.servers for port in slot.ports]
     wires += list(machine.fabric.edges.values()) if machine.fabric else []
-    yield from dict.fromkeys((_link(wire), "link") for wire in wires)
+    yield from dict.fromkeys((link_kind(wire), "link") for wire in wires)
 
 
-def _link(wire: Edge | Port) -> str:
+def link_kind(wire: Edge | Port) -> str:
     """Name of the kind of link that a wire is."""
     return wire.part or wire.technology or "links"
 
@@ -247,14 +247,14 @@ class _Parts:
 
 
 def _edge(edge: Edge, factors: Mapping[str, float]) -> Edge:
-    x = factors.get(_link(edge), 1.0)
+    x = factors.get(link_kind(edge), 1.0)
     if x == 1.0:
         return edge
     return replace(edge, bandwidth=edge.bandwidth * x, latency=edge.latency / x, flow_limit=edge.flow_limit * x)
 
 
 def _port(port: Port, factors: Mapping[str, float]) -> Port:
-    x = factors.get(_link(port), 1.0)
+    x = factors.get(link_kind(port), 1.0)
     if x == 1.0:
         return port
     up, down = port.up / x, port.down / x
@@ -300,5 +300,5 @@ def _hosting(machine: Machine, factors: Mapping[str, float]) -> Hosting:
     for edge in machine.edges.values() if shaped else ():
         bucket = said.shaped.get(edge.resource)
         if bucket is not None:
-            shaped[edge.resource] = replace(bucket, peak=bucket.peak * factors.get(_link(edge), 1.0))
+            shaped[edge.resource] = replace(bucket, peak=bucket.peak * factors.get(link_kind(edge), 1.0))
     return replace(said, stack=stack, shaped=shaped)

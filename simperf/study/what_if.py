@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from simperf.analysis.critical import Segment, critical_path
-from simperf.engine.tracks import split_track
 from simperf.errors import InputError, SimperfError
 from simperf.outputs import data_frame, drawn, html_table, report_module
 from simperf.results import Result
 from simperf.run import run
 from simperf.scenario import Scenario, load_scenario
 from simperf.scenario.load import change_scenario
+from simperf.study.limiting_link import dimension_of, limiting_link
 from simperf.study.what_if_changes import OPTION, WhatIfChange, read_changes, what_if_scenario
 from simperf.units import format_quantity
 
@@ -24,6 +24,8 @@ __all__ = ["WhatIf", "WhatIfRun", "path_activities", "what_if"]
 AS_IS, TOGETHER = "as it is", "together"
 #: relative change that is none [1]
 _NOTHING = 1e-8
+#: before the dimension of the layout along which communication is exposed
+_EXPOSED = "exposed "
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,8 @@ class WhatIfRun:
         Time of each activity on the critical path, which add up to the run's time [s].
     remark : str
         What else its change brings.
+    limit : str
+        The link that limits communication, where the change makes other links of its route faster; else empty.
     """
 
     name: str
@@ -52,6 +56,7 @@ class WhatIfRun:
     time: float
     path: dict[str, float]
     remark: str = ""
+    limit: str = ""
 
 
 @dataclass(frozen=True)
@@ -109,6 +114,8 @@ class WhatIf:
         largest = sorted(moved, key=lambda name: (-abs(moved[name]), name))[:2]
         told = [f"{name} {_signed(moved[name], 's')}" for name in largest if abs(moved[name]) > 1e-6 * self.base.time]
         reason = ", ".join(told) or "the critical path is the same"
+        if one.limit:
+            reason = f"{reason}; {one.limit}"
         return f"{reason} ({one.remark})" if one.remark else reason
 
     def to_dict(self) -> dict[str, Any]:
@@ -125,6 +132,7 @@ class WhatIf:
                     "time": one.time,
                     "critical_path": one.path,
                     "remark": one.remark,
+                    "limit": one.limit,
                 }
                 for one in self.runs
             ],
@@ -199,7 +207,12 @@ def what_if(
     metric, number = result.headline
     base = _run(AS_IS, result, metric, number.value)
     rest = [
-        _run(_name(chosen), _played(play, one, chosen), metric, number.value, _remark(chosen))
+        _limited(
+            _run(_name(chosen), played := _played(play, one, chosen), metric, number.value, _remark(chosen)),
+            played,
+            one,
+            chosen,
+        )
         for chosen, one in zip(sets[1:], scenarios[1:], strict=True)
     ]
     alone = tuple(rest[: len(found)])
@@ -210,10 +223,8 @@ def path_activities(segments: Sequence[Segment]) -> dict[str, float]:
     """Time on the critical path by activity [s], the largest first; communication by the dimension of the layout."""
     found: dict[str, float] = {}
     for one in segments:
-        stream = split_track(one.track)[1] if one.track else ""
-        words = stream.split()
-        along = words[0] if one.category == "communication" and words and not stream.startswith("stream") else ""
-        name = f"exposed {along}" if along else one.category
+        along = dimension_of(one.track, one.category)
+        name = f"{_EXPOSED}{along}" if along else one.category
         found[name] = found.get(name, 0.0) + one.end - one.start
     return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
 
@@ -237,8 +248,6 @@ def _played(play: Callable[[Scenario], Result], scenario: Scenario, changes: Seq
 
 def _told(error: InputError, names: str) -> InputError:
     """The problems of a run, with the changes that it was made with; what is in no line of a file is of the option."""
-    from dataclasses import replace
-
     told = [replace(one, message=f"{one.message} (with {names})") for one in error.problems]
     return InputError([one if one.file and one.line else replace(one, file=OPTION, line=0) for one in told])
 
@@ -255,6 +264,16 @@ def _run(name: str, result: Result, metric: str, base: float, remark: str = "") 
     value = result.number(metric).value
     path = path_activities(critical_path(result).segments)
     return WhatIfRun(name, value, value - base, result.time, path, remark)
+
+
+def _limited(run: WhatIfRun, result: Result, scenario: Scenario, changes: Sequence[WhatIfChange]) -> WhatIfRun:
+    """The run with the link that limits its exposed communication beside those that changes make faster."""
+    faster = {name for one in changes for name, factor in one.speeds.items() if factor > 1}
+    exposed = [name.removeprefix(_EXPOSED) for name in run.path if name.startswith(_EXPOSED)]
+    if not faster or not exposed or scenario.machine is None:
+        return run
+    found = limiting_link(result, scenario.machine, faster, exposed)
+    return replace(run, limit=str(found)) if found is not None else run
 
 
 def _time(one: WhatIfRun, name: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,7 @@ from simperf.layout import Layout
 from simperf.scenario import Scenario
 from simperf.scenario.overrides import parse_assignment
 from simperf.study.virtual import resources, speed_up
+from simperf.workload.mixed import TRAINING_PRECISIONS
 from simperf.workload.product_recipe import RECIPES
 
 __all__ = ["NAMES", "WhatIfChange", "read_changes", "what_if_scenario"]
@@ -146,9 +147,9 @@ def _read(scenario: Scenario, word: str) -> WhatIfChange:
     if host:
         return WhatIfChange(word, {"program.speeds": _host(scenario, int(host.group(1)), value)})
     if name == "precision":
-        return WhatIfChange(word, {"program.product_precision": _precision(scenario, value)})
+        return WhatIfChange(word, _precision(scenario, value))
     if name == "batch":
-        return WhatIfChange(word, {"program.batch": _batch(scenario, value)})
+        return _batch(scenario, value)
     if name.startswith("speed."):
         resource = name.removeprefix("speed.").strip('"')
         known = [one.name for one in resources(scenario)]
@@ -236,19 +237,21 @@ def _domain(scenario: Scenario, value: str) -> WhatIfChange:
     assert isinstance(first, GpuPart)
     catalog = Catalog.load()
     sizes: dict[int, str] = {}
+    others: list[str] = []  # of other architectures
     for name in catalog.names("server"):
         other = catalog.machine(name)
         parts = [other.nodes[each].part for each in other.gpus]
         same = all(isinstance(part, GpuPart) and part.architecture == first.architecture for part in parts)
-        if parts and same and _links(other, "nvlink"):
-            sizes.setdefault(len(parts), name)
+        if parts and _links(other, "nvlink"):
+            if same:
+                sizes.setdefault(len(parts), name)
+            elif len(parts) == int(value):
+                others.append(name)
     inside = sum(isinstance(node.part, GpuPart) for node in machine.servers[0].blueprint.nodes.values())
     if int(value) == inside:
         raise InputError(Problem("changes nothing", file=OPTION, value=word, expected=f"other than {inside}"))
     if int(value) not in sizes:
-        known = ", ".join(str(size) for size in sorted(sizes) if size != inside)
-        message = f"no server of the catalogue has so many {first.architecture} GPUs on one NVLink"
-        raise InputError(Problem(message, file=OPTION, value=word, expected=known or "another GPU"))
+        raise InputError(_no_domain(scenario, word, first.architecture, sizes.keys() - {inside}, others))
     server = sizes[int(value)]
     layout = scenario.parameters.get("layout")
     ranks = layout.ranks if isinstance(layout, Layout) else gpus
@@ -265,29 +268,66 @@ def _domain(scenario: Scenario, value: str) -> WhatIfChange:
     return WhatIfChange(word, {"machine": table}, remark=remark)
 
 
-def _precision(scenario: Scenario, value: str) -> str:
-    """A recipe of products, or that of weights."""
-    stack = str(scenario.parameters.get("stack", ""))
+def _no_domain(
+    scenario: Scenario, word: str, architecture: str, sizes: Collection[int], others: Sequence[str]
+) -> Problem:
+    """No server has so many GPUs of the architecture on one NVLink: other sizes, and servers with other GPUs."""
+    expected = [f"domain={size}" for size in sorted(sizes)]
+    count = word.partition("=")[2]
+    message = f"no server of the catalogue joins {count} {architecture} GPUs by NVLink"
+    if others:
+        message += f"; {' and '.join(others[:2])} join{'s' * (len(others) == 1)} {count} of another architecture"
+        table, layout = scenario.data.get("machine", {}), scenario.parameters.get("layout")
+        key = "server" if "server" in table else "use"
+        servers = table.get("count", 1) if key == "server" else 1
+        if isinstance(layout, Layout) and layout.ranks <= int(count) * servers:
+            expected.append(f"machine.{key}={others[0]}, which changes the GPU, too")
+    expected = expected or ["another change"]
+    return Problem(message, file=OPTION, value=word, expected=", or ".join(expected))
+
+
+def _precision(scenario: Scenario, value: str) -> dict[str, Any]:
+    """Keys of a precision of training, of a recipe of products, or of products as wide as weights."""
+    stack, word = str(scenario.parameters.get("stack", "")), f"precision={value}"
+    key = "product_precision"
     if value == "fp8":
         value = next((recipe for start, recipe in _FP8.items() if stack.startswith(start)), _RECIPE)
-    value = "as-weights" if value == "bf16" else value
-    known = ("as-weights", *RECIPES)
+    elif value == "bf16" and scenario.parameters.get(key) not in (None, "as-weights"):
+        value = "as-weights"
+    elif value in TRAINING_PRECISIONS:
+        key = "precision"
+    known = ("as-weights", *RECIPES, *TRAINING_PRECISIONS)
     if value not in known:
-        message = f"no such precision of products{nearest(value, known)}"
-        raise InputError(Problem(message, file=OPTION, value=f"precision={value}", expected=f"fp8, {', '.join(known)}"))
-    if scenario.parameters.get("product_precision") == value:
-        raise InputError(Problem("changes nothing", file=OPTION, value=f"precision={value}", expected="another one"))
-    return value
+        message = f"no such precision{nearest(value, known)}"
+        raise InputError(Problem(message, file=OPTION, value=word, expected=f"fp8, {', '.join(known)}"))
+    if scenario.parameters.get(key) == value or (value == "bf16" and _is_bf16(scenario)):
+        narrow = scenario.parameters.get("product_precision", "as-weights") not in ("as-weights", value)
+        expected = "precision=as-weights for products as wide as weights" if narrow else "another one, such as fp8"
+        raise InputError(Problem("changes nothing", file=OPTION, value=word, expected=expected))
+    return {f"program.{key}": value}
 
 
-def _batch(scenario: Scenario, value: str) -> int:
-    """A number of samples, or a factor of today's."""
-    before = scenario.parameters.get("batch")
-    word = f"batch={value}"
+def _is_bf16(scenario: Scenario) -> bool:
+    """Whether products have bf16 already, by the weights' precision."""
+    before = TRAINING_PRECISIONS.get(str(scenario.parameters.get("precision", "")))
+    return before is not None and before.matrix == "bf16"
+
+
+def _batch(scenario: Scenario, value: str) -> WhatIfChange:
+    """Another batch: a number of samples, or a factor of today's, which may be that of a GPU."""
+    word, key = f"batch={value}", "batch"
+    number = value.isdigit() and len(value) < 10
+    if scenario.parameters.get("batch_per_gpu"):
+        key = "batch_per_gpu"
+        if number:
+            message, expected = "the job has the samples of a GPU", f"program.{key}={value}, or batch=0.5x"
+            raise InputError(Problem(message, file=OPTION, value=word, expected=expected))
+    before = scenario.parameters.get(key)
     if not isinstance(before, int):
         raise InputError(Problem("the program has no batch", file=OPTION, value=word, expected="a training job"))
-    after = float(value) if value.isdigit() and len(value) < 10 else before * _factor(word, value)
+    after = float(value) if number else before * _factor(word, value)
     if after < 1 or after != int(after) or int(after) == before:
         message = f"not another whole number of samples: {after:g}"
         raise InputError(Problem(message, file=OPTION, value=word, expected=f"a factor of {before}, or a number"))
-    return int(after)
+    remark = f"{int(after)} samples a GPU for {before}" if key == "batch_per_gpu" else ""
+    return WhatIfChange(word, {f"program.{key}": int(after)}, remark=remark)

@@ -70,6 +70,21 @@ def test_the_critical_path_of_each_run_adds_up_to_its_time(found):
     assert "compute +" in found.reason(found.alone[1])
 
 
+def test_the_link_that_limits_a_faster_network_is_named(job):
+    found = what_if(job, ["network=2x", "speed.pcie5-x16=3x"])
+    network, slot = found.alone
+    assert "; the NIC's PCIe slot limits (pcie5-x16, 50.12 GB/s)" in found.reason(network)
+    assert "; the NIC's port limits (infiniband-ndr, 47.86 GB/s)" in found.reason(slot)
+    assert found.together.limit == "", "both links of the route are faster"
+    assert found.together.change < 2 * network.change, "the slot hid what the network brings"
+    assert found.to_dict()["runs"][1]["limit"] == network.limit
+
+
+@pytest.mark.parametrize("change", ["network=1.02x", "network=0.5x", "host1=2x"])
+def test_no_other_link_limits(job, change):
+    assert what_if(job, change).together.limit == ""
+
+
 def test_one_change_is_all_of_them(job):
     found = what_if(job, "precision=fp8")
     assert found.together == found.alone[0]
@@ -83,6 +98,48 @@ def test_a_wider_domain_of_nvlink(job):
     found = what_if(job, "domain=72")
     assert "server gb200-nvl72, GPU " in found.reason(found.alone[0])
     assert found.alone[0].path.get("exposed data", 0.0) < found.base.path["exposed data"]
+
+
+def on(server, **table):
+    return simperf.make_scenario({**JOB, "machine": {**JOB["machine"], "server": server}, **table})
+
+
+def test_a_domain_that_an_architecture_does_not_have_names_what_to_write():
+    job = on("dgx-h100")
+    with pytest.raises(InputError, match="gb200-nvl72 and gb300-nvl72 join 72 of another architecture") as caught:
+        what_if(job, "domain=72")
+    (problem,) = caught.value.problems
+    change = problem.expected.partition(",")[0]
+    assert change == "machine.server=gb200-nvl72"
+    assert what_if(job, change).together.change < 0
+    with pytest.raises(InputError) as caught:
+        what_if(job, "domain=4")  # 2 servers of 4 are too few for 16 ranks
+    assert caught.value.problems[0].expected == "another change"
+
+
+@pytest.mark.parametrize("precision", ["fp16-master", "bf16-pure", "fp32"])
+def test_precisions_of_training(job, precision):
+    found = what_if(job, f"precision={precision}")
+    same = change_scenario(job, {"program.precision": precision})
+    assert found.together.value == simperf.run(same).metrics["time per step"].value
+
+
+def test_a_precision_of_training_that_products_hide(job):
+    narrow = change_scenario(job, {"program.product_precision": "fp8-current"})
+    with pytest.raises(InputError, match="precision=as-weights") as caught:
+        what_if(narrow, "precision=bf16-master")
+    change = caught.value.problems[0].expected.partition(" ")[0]
+    assert what_if(narrow, change).together.value == simperf.run(job).metrics["time per step"].value
+
+
+def test_a_batch_of_each_gpu():
+    job = simperf.load_scenario("training/buckets", {"program.batch_per_gpu": 32})
+    found = what_if(job, "batch=0.5x")
+    assert found.together.remark == "16 samples a GPU for 32"
+    same = change_scenario(job, {"program.batch_per_gpu": 16})
+    assert found.together.value == simperf.run(same).headline[1].value
+    with pytest.raises(InputError, match=r"program\.batch_per_gpu=64, or batch=0\.5x"):
+        what_if(job, "batch=64")
 
 
 def test_keys_and_resources(job):
@@ -111,6 +168,8 @@ def test_two_slow_hosts(job):
         ("domain=9", "no server of the catalogue"),
         ("precision=fp3", "no such precision"),
         ("precision=bf16", "changes nothing"),
+        ("precision=bf16-master", "changes nothing"),
+        ("precision=bf17-master", "did you mean 'bf16-master'"),
         ("batch=0.3x", "whole number"),
         ("batch=32", "another whole number"),
         ("batch=8", "with batch=8"),

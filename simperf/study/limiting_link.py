@@ -1,0 +1,136 @@
+"""The link that limits communication where other links of its route were made faster."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from itertools import groupby, pairwise
+from typing import NamedTuple
+
+from simperf.analysis.timeline import sweep
+from simperf.engine.recorder import Span
+from simperf.engine.tracks import owner, split_track
+from simperf.hardware import Machine
+from simperf.hardware.blueprint import Edge, Route
+from simperf.results import Result
+from simperf.study.virtual import link_kind
+from simperf.units import format_quantity
+
+__all__ = ["LimitingLink", "dimension_of", "limiting_link"]
+
+#: share of a collective's time that its busiest link is full for, from which on that link limits it [1]
+_MOST_OF_IT = 0.5
+#: links that are full for times that differ by less are as busy [1]
+_SAME = 1e-9
+_OTHER = "another link of the route"
+#: what an edge is called by the kinds of its ends; of links that are as busy, the first is named
+_NAMES = (
+    (("nic", "pcie-switch"), "the NIC's PCIe slot"),
+    (("nic", "cpu"), "the NIC's PCIe slot"),
+    (("gpu", "nic"), "the NIC's link to its GPU"),
+    (("gpu", "nvswitch"), "NVLink"),
+    (("gpu", "gpu"), "the link between GPUs"),
+    (("gpu", "pcie-switch"), "the GPU's PCIe slot"),
+    (("gpu", "cpu"), "the GPU's link to its CPU"),
+    (("pcie-switch", "cpu"), "the PCIe switch's link to its CPU"),
+    (("cpu", "cpu"), "the link between sockets"),
+    (("nic", "switch"), "the NIC's port"),
+    (("switch", "switch"), "the link between switches"),
+    ((), _OTHER),
+)
+
+
+class LimitingLink(NamedTuple):
+    """The busiest link of a route.
+
+    Parameters
+    ----------
+    name : str
+        What it is, in words.
+    link : str
+        Its kind, by the catalogue.
+    bandwidth : float
+        One way [B/s].
+    busy : float
+        For how long a run has it full [s].
+    """
+
+    name: str
+    link: str
+    bandwidth: float
+    busy: float
+
+    def __str__(self) -> str:
+        return f"{self.name} limits ({self.link}, {format_quantity(self.bandwidth, 'B/s')})"
+
+
+def dimension_of(span_track: str, category: str) -> str:
+    """Dimension of the layout that a span on a track communicates along; empty for other spans."""
+    stream = split_track(span_track)[1] if span_track else ""
+    words = stream.split()
+    return words[0] if category == "communication" and words and not stream.startswith("stream") else ""
+
+
+def limiting_link(
+    result: Result, machine: Machine, faster: Collection[str], dimensions: Collection[str]
+) -> LimitingLink | None:
+    """The link that limits a run's communication, if it is none of those that were made faster.
+
+    Of the routes on which these are, the links are looked for that are full for longest: bytes moved over bandwidth.
+    They limit where that is most of the time in which one of the dimensions communicates; where it is not, latencies
+    or kernels do.
+
+    Parameters
+    ----------
+    result : Result
+        With its timeline.
+    machine : Machine
+        That it ran on, with the faster links.
+    faster : collection of str
+        Names of their kinds.
+    dimensions : collection of str
+        Of the layout, whose communication matters.
+    """
+    edges = {edge.resource: edge for route in _routes(machine, faster) for edge in route.edges}
+    busy = {
+        resource: result.resources[resource].work / min(edge.bandwidth, edge.flow_limit)
+        for resource, edge in edges.items()
+        if resource in result.resources
+    }
+    most = max(busy.values(), default=0.0)
+    times = [_communicating(result, one) for one in dimensions]
+    if not any(most >= _MOST_OF_IT * time for time in times if time > 0):
+        return None
+    found = [edges[resource] for resource, time in busy.items() if time >= most * (1 - _SAME)]
+    if any(link_kind(edge) in faster for edge in found):
+        return None
+    names = [name for _, name in _NAMES]
+    name, edge = min(((_name(edge, machine), edge) for edge in found), key=lambda one: names.index(one[0]))
+    return LimitingLink(name, link_kind(edge), edge.bandwidth, most)
+
+
+def _routes(machine: Machine, faster: Collection[str]) -> Iterator[Route]:
+    """Routes with faster links: of GPUs of the first server, to those of the next and among each other."""
+    servers = [list(some) for _, some in groupby(machine.gpus, lambda gpu: machine.nodes[gpu].server)][:2]
+    pairs = [*pairwise(servers[0]), *(zip(*servers, strict=False) if len(servers) > 1 else ())]
+    for one, other in pairs:
+        for route in (machine.route(one, other), machine.route(other, one)):
+            if any(link_kind(edge) in faster for edge in route.edges):
+                yield route
+
+
+def _communicating(result: Result, dimension: str) -> float:
+    """Time in which a rank communicates along a dimension, the longest of all ranks [s]."""
+    spans: dict[str, list[Span]] = {}
+    for one in result.spans:
+        if dimension_of(one.track, one.category) == dimension:
+            spans.setdefault(owner(one), []).append(one)
+    longest = 0.0
+    for some in spans.values():
+        swept = sweep(result, spans=some)
+        longest = max(longest, swept.time(swept.any("communication")))
+    return longest
+
+
+def _name(edge: Edge, machine: Machine) -> str:
+    ends = {machine.nodes[edge.src].kind, machine.nodes[edge.dst].kind}
+    return next((name for kinds, name in _NAMES if set(kinds) == ends), _OTHER)
