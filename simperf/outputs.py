@@ -62,7 +62,7 @@ def data_frame(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> Any
         pandas = import_module("pandas")
     except ImportError:
         message = "pandas is not installed, which a data frame needs"
-        raise InputError(Problem(message, expected='pip install "simperf[tables]"')) from None
+        raise InputError(Problem(message, expected="pip install pandas")) from None
     return pandas.DataFrame(list(rows), columns=list(columns))
 
 

@@ -121,7 +121,7 @@ def _marimo() -> list[str]:
     from simperf.errors import SimperfError
 
     if importlib.util.find_spec("marimo") is None:
-        raise SimperfError('lessons are marimo notebooks: `pip install "simperf[teach]"` brings what they need')
+        raise SimperfError("lessons are marimo notebooks: pip install marimo")
     return [sys.executable, "-m", "marimo"]
 
 

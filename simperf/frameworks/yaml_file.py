@@ -30,7 +30,7 @@ def read_yaml(path: str) -> list[tuple[str, Any, int]]:
     try:
         import yaml
     except ModuleNotFoundError:
-        message, expected = "YAML needs PyYAML", 'pip install "simperf[yaml]"; or key=value arguments'
+        message, expected = "YAML needs PyYAML", "pip install pyyaml; or key=value arguments"
         raise InputError(Problem(message, file=path, expected=expected)) from None
     expected = "a YAML file of NeMo"
     text = read_text(path, most=_MOST_BYTES, expected=expected)

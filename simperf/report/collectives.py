@@ -118,8 +118,8 @@ def format_winners(best: Sequence[Row]) -> str:
 def rows_csv(rows: Sequence[Row]) -> str:
     """Rows as CSV, every quantity in SI units."""
     lines = [
-        "algorithm,size_B,time_s,algbw_B_per_s,busbw_B_per_s,floor_s,binding_link,load,executor,"
-        "idealised,choice,channels"
+        "algorithm,size_B,time_s,algbw_B_per_s,busbw_B_per_s,lower_bound_s,binding_link,load,"
+        "executor,idealised,choice,channels"
     ]
     for row in rows:
         numbers = (round(row.nbytes), row.time, row.algbw, row.busbw, row.floor)

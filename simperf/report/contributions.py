@@ -36,9 +36,9 @@ def draw_what_if(found: WhatIf) -> Any:
     if len(found.alone) > 1:
         parts.append(_signed(say("interaction"), found.interaction))
     whole = [_Part(say("together"), found.together.change, _WHOLE)] if len(found.alone) > 1 else []
-    title = f"{found.result.name}: {found.metric} {written(found.base.value, found.unit)}"
+    title = f"{found.result.name}: {say(found.metric)} {written(found.base.value, found.unit)}"
     if found.unit != "1":
-        title += f", {found.together.name}: {written(found.together.value, found.unit)}"
+        title += f", {say(found.together.name)}: {written(found.together.value, found.unit)}"
     return _bars(parts, whole, title, say("change of {}").format(say(found.metric)), found.unit)
 
 
@@ -46,7 +46,7 @@ def draw_differences(found: Explained) -> Any:
     """Bars of the parts of the difference between a recorded step and the simulated one."""
     parts = [_signed(one.part, one.difference) for one in found.parts]
     whole = [_Part(say("a step"), found.difference, _WHOLE)]
-    title = f"Recorded {written(found.recorded, 's')}, simulated {written(found.simulated, 's')}: {found.told}"
+    title = say("Recorded {}, simulated {}").format(written(found.recorded, "s"), written(found.simulated, "s"))
     return _bars(parts, whole, title, say("recorded less simulated"), "s")
 
 
@@ -55,7 +55,7 @@ def draw_influences(found: Sensitivity) -> Any:
     parts = [_Part(one.key, one.total, _WHOLE, one.margin) for one in found.influences]
     morris = found.method == "morris"
     what = say("mean effect (mu*)") if morris else say("share of the variance (ST)")
-    title = f"Influence on {found.metric}: {found.method}, {found.runs} runs"
+    title = say("Influence on {}: {}, {} runs").format(say(found.metric), found.method.capitalize(), found.runs)
     return _bars(parts, [], title, what, found.unit if morris else "1")
 
 

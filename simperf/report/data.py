@@ -181,7 +181,8 @@ def to_csv(results: Sequence[Result | FailedRun], checks: Mapping[int, Checks] |
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(
-        ["name", "time [s]", "ratio", "regime", "regime_share", "limited_by", "utilisation", "floor_name", "floor [s]"]
+        ["name", "time [s]", "ratio", "regime", "regime_share", "limited_by", "utilisation"]
+        + ["lower_bound_name", "lower_bound [s]"]
         + [f"breakdown.{category} [s]" for category in categories]
         + ["expectation", "error"]
         + [headed(f"metrics.{name}", unit) for name, unit in metrics.items()]

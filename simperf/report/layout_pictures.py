@@ -25,7 +25,8 @@ def draw_layouts(found: LayoutPlan) -> Any:
     def fill(made: Any) -> None:
         axes = made.subplots()
         first = found.winner
-        heading(made, f"{found.request.title}: {first.choice.name}, {written(first.step, 's')} per step")
+        told = say("{}: {}, {} per step").format(found.request.title, first.choice.name, written(first.step, "s"))
+        heading(made, told)
         for number, machine in enumerate(machines):
             own = [place for place, one in zip(places, ranked, strict=True) if one.machine.name == machine]
             look = line_look(number) | {"linestyle": "none", "markersize": 5}

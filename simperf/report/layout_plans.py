@@ -15,7 +15,7 @@ from simperf.study.layouts.ties import TIE
 from simperf.study.planning.rounding import hours
 from simperf.units import format_quantity
 
-__all__ = ["format_layouts", "layouts_output"]
+__all__ = ["format_layouts", "layouts_output", "summary"]
 
 
 def layouts_output(found: LayoutPlan, form: Literal["table", "json", "csv"], *, all_rows: bool = False) -> str:
@@ -49,7 +49,10 @@ def format_layouts(found: LayoutPlan, *, most: int = 10) -> str:
         lines += _block(one, several=several)
     if len(found.ranked) > most:
         lines.append(f"{len(found.ranked) - most} more were simulated: --all lists them")
-    lines += ["", *_summary(found)]
+    lines.append("")
+    for line in summary(found):
+        text = line.lstrip()
+        lines += _fill(text, line.removesuffix(text))
     return "\n".join(lines)
 
 
@@ -61,7 +64,7 @@ def _block(one: RankedLayout, *, several: bool) -> Iterator[str]:
     if one.interval:
         step += " [{} .. {}]".format(*(format_quantity(end, "s", digits=3) for end in one.interval))
     facts = [step, f"MFU {100 * one.used:.1f} %" if one.used else "", f"{one.tokens:,.0f} tokens/s"]
-    facts.append(f"{format_quantity(one.memory, 'B', digits=3)} a GPU")
+    facts.append(f"{format_quantity(one.memory, 'B', digits=3)} per GPU")
     facts += [hours(one.time)] if one.time is not None else []
     facts += [f"goodput {100 * one.goodput:.1f} %"] if one.goodput < 1.0 else []
     facts += [f"{one.cost:,.2f} USD"] if one.cost is not None else []
@@ -69,47 +72,47 @@ def _block(one: RankedLayout, *, several: bool) -> Iterator[str]:
     yield from _fill(one.reason, " " * 5)
 
 
-def _summary(found: LayoutPlan) -> Iterator[str]:
-    """What was looked at, how sure the answer is, and prices."""
+def summary(found: LayoutPlan) -> Iterator[str]:
+    """What was looked at, how sure the answer is, and prices; a sentence each, details indented."""
     counts, request = found.counts(), found.request
     told = f"{counts['layouts']:,} layouts: {counts['do not fit']:,} do not fit in memory, {counts['simulated']:,} were"
     told += f" simulated, {counts['ruled out by bound']:,} are ruled out by a lower bound on their step"
     told += f", {counts['not reached']:,} were not reached" if counts["not reached"] else ""
-    yield from _fill(f"{told}.", "")
+    yield f"{told}."
     if counts["cannot be simulated"]:
-        yield from _fill(f"{counts['cannot be simulated']:,} more cannot be simulated:", "")
+        yield f"{counts['cannot be simulated']:,} more cannot be simulated:"
         reasons = dict.fromkeys(why for one in found.searched for why in one.machine.refusals)
         for why in list(reasons)[:3]:
-            yield from _fill(why, "  ")
+            yield f"  {why}"
     for name, why in found.failed[:3]:
-        yield from _fill(f"{name} was not simulated: {why}", "")
+        yield f"{name} was not simulated: {why}"
     gap = found.gap()
     fastest = "The search is complete: no other layout is faster."
     if gap > 0:
         fastest = f"A layout that was not simulated may be faster by {100 * gap:.1f} % at most."
-    yield from _fill(f"{fastest} The fastest is {100 * found.bound_gap():.1f} % above its own bound.", "")
+    yield f"{fastest} The fastest is {100 * found.bound_gap():.1f} % above its own bound."
     told = f"Steps of one machine that differ by less than {100 * (TIE - 1):.0f} % cannot be distinguished: errors of "
     told += "nine in ten published pairs were smaller."
     if near := found.near():
         told += f" Of layouts that were not simulated, {near:,} may be as near."
-    yield from _fill(told, "")
+    yield told
     if not any(one.feasible for one in found.ranked):
         asked = [f"deadline of {hours(request.deadline)}"] if request.deadline < math.inf else []
         asked += [f"budget of {request.budget:,.2f} USD"] if request.budget < math.inf else []
-        yield from _fill(f"No layout meets the {' and the '.join(asked)}: the fastest stands first.", "")
+        yield f"No layout meets the {' and the '.join(asked)}: the fastest stands first."
     else:
         yield "* Pareto-optimal in time, cost and GPUs"
     if found.why_not:
-        yield from _fill(f"No 90 % intervals: {found.why_not}", "")
+        yield f"No 90 % intervals: {found.why_not}"
     elif any(one.interval for one in found.ranked):
         told = "90 % intervals are of each step by itself; most of the error is common to layouts of one model."
-        yield from _fill(told, "")
+        yield told
     for machine in request.machines:
         if machine.price is None:
-            yield from _fill(f"No price is known for {machine.name}: --price or [prices] own gives one.", "")
+            yield f"No price is known for {machine.name}: --price or [prices] own gives one."
         elif machine.price_source:
             price = f"{machine.name}: {machine.price:,.2f} USD/h for {machine.gpus} GPUs ({machine.price_source})"
-            yield from _fill(price, "")
+            yield price
 
 
 def _fill(text: str, lead: str) -> list[str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from simperf.json_format import json_text
 from simperf.report.fitted_table import FittedTable
+from simperf.report.language import named, say
 from simperf.report.phrases import answer_note, answer_words
 from simperf.report.rows import rows_text
 from simperf.report.style import COLORS, figure, folded, heading, save
@@ -107,12 +108,12 @@ def draw_limits(found: Limits) -> Any:
                 left=left,
                 color=COLORS.get(name, "#E5E5E5"),
                 edgecolor="white",
-                label=f"{name} {share:.0f} %",
+                label=f"{named(name)} {share:.0f} %",
             )
             left += share
         top.set_yticks([])
         top.set_xlim(0, 100)
-        top.set_xlabel("critical path [%]")
+        top.set_xlabel(say("critical path [%]"))
         top.legend(fontsize=7, ncols=4, loc="lower center", bbox_to_anchor=(0.5, 1.0))
         names = [f"{one.resource.name}" for one in rows]
         changes = [100 * one.change for one in rows]
@@ -124,8 +125,9 @@ def draw_limits(found: Limits) -> Any:
         bound = 100 * found.together.change
         axes.axvline(bound, ls="--", lw=0.9, color="#888888")
         axes.axvline(0, lw=0.8, color="black")
-        faster = f"{100 * (found.together.factor - 1):.3g} % more speed"
-        told = f"change of the {found.answer.metric} with {faster} [%]; dashed: all at once"
+        faster = f"{100 * (found.together.factor - 1):.3g} %"
+        told = say("change of the {} with {} more speed [%]; dashed: all at once")
+        told = told.format(say(found.answer.metric), faster)
         axes.set_xlabel(folded(told, made, 13))
 
     return figure(fill, height=2.2 + 0.28 * max(3, len(rows)))

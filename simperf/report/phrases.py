@@ -11,6 +11,7 @@ from simperf.analysis.overlap import overlap
 from simperf.analysis.regime import regime
 from simperf.answer import TIME
 from simperf.engine.recorder import Category
+from simperf.report.language import say
 from simperf.results import Result
 from simperf.units import format_quantity
 
@@ -29,7 +30,7 @@ def answer_words(result: Result, *, interval: bool = True) -> str:
     """The number that answers the question, with its interval if it has one: the time, or a metric by its name."""
     name, number = result.headline
     told = str(number) if interval else format_quantity(number.value, number.unit)
-    return told if name == TIME else f"{name} {told}"
+    return told if name == TIME else f"{say(name)} {told}"
 
 
 def answer_note(result: Result) -> str:

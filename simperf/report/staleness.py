@@ -41,16 +41,18 @@ def draw_staleness(result: Result) -> Any:
 
     def fill(made: Any) -> None:
         left, right = panels(made, (3, 2))
-        heading(made, f"{result.name}: mean staleness {values.mean():.3g}")
+        heading(made, say("{}: mean staleness {}").format(result.name, f"{values.mean():.3g}"))
         left.plot(times[::step] / scale.factor, values[::step], ".", ms=3, color="#0072B2")
         left.set_xlabel(say("time ({})").format(scale.unit))
-        left.set_ylabel("staleness (updates of others)")
+        left.set_ylabel(say("staleness (updates of others)"))
         left.set_ylim(bottom=0)
         number, count = np.unique(values, return_counts=True)
         right.bar(number, 100 * count / count.sum(), 0.8, color="#0072B2")
-        right.axvline(values.mean(), ls="--", lw=0.9, color="#D55E00", label=f"mean {values.mean():.3g}")
-        right.set_xlabel("staleness (updates of others)")
-        right.set_ylabel("share of gradients (%)")
+        right.axvline(
+            values.mean(), ls="--", lw=0.9, color="#D55E00", label=say("mean {}").format(f"{values.mean():.3g}")
+        )
+        right.set_xlabel(say("staleness (updates of others)"))
+        right.set_ylabel(say("share of gradients (%)"))
         right.legend(fontsize=7.5)
 
     return figure(fill, height=3.4 if figure_width() >= NARROW else 5.4)

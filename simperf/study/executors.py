@@ -140,7 +140,7 @@ def _dask(argument: str) -> Executor:
     try:
         from simperf.study.dask_cluster import DaskCluster
     except ImportError:
-        expected = 'pip install "simperf[dask]"'
+        expected = "pip install distributed"
         raise InputError(Problem("dask.distributed is not installed", key="dask", expected=expected)) from None
     if argument and not argument.isdecimal():
         return DaskCluster(address=argument)

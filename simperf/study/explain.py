@@ -13,7 +13,7 @@ from simperf.analysis.step_parts import HOST, WAIT, GpuInterval, step_parts
 from simperf.engine.simulation import Simulation
 from simperf.engine.tracks import split_track
 from simperf.errors import InputError, Problem
-from simperf.outputs import data_frame, drawn, html_table, report_module
+from simperf.outputs import PAGE, check_name, data_frame, drawn, html_table, report_module
 from simperf.results import Result
 from simperf.run import run_placed
 from simperf.scenario import Scenario, load_scenario
@@ -139,6 +139,18 @@ class Explained:
         matplotlib.figure.Figure
         """
         return drawn(report_module("contributions").draw_differences(self), path)
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write a page that needs no network: the parts of the difference.
+
+        Raises
+        ------
+        InputError
+            The name does not end in ``.html``, or the file cannot be written.
+        """
+        check_name(path, PAGE)
+        pages = report_module("html")
+        pages.save_page(pages.difference_report(self), path)
 
     def to_pandas(self) -> Any:
         """A row a part, as a `pandas.DataFrame`, which the extra ``tables`` brings; in SI units."""

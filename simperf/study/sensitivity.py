@@ -17,7 +17,7 @@ import numpy as np
 
 from simperf.answer import TIME
 from simperf.errors import InputError, Problem, SimperfError
-from simperf.outputs import data_frame, drawn, html_table, report_module
+from simperf.outputs import PAGE, check_name, data_frame, drawn, html_table, report_module
 from simperf.scenario import Scenario
 from simperf.study.axes import Axis, make_axes
 from simperf.study.points import Row, Task, make_tasks, refuse_unused_in
@@ -84,6 +84,18 @@ class Sensitivity:
         matplotlib.figure.Figure
         """
         return drawn(report_module("contributions").draw_influences(self), path)
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write a page that needs no network: the influences.
+
+        Raises
+        ------
+        InputError
+            The name does not end in ``.html``, or the file cannot be written.
+        """
+        check_name(path, PAGE)
+        pages = report_module("html")
+        pages.save_page(pages.sensitivity_report(self), path)
 
     def to_pandas(self) -> Any:
         """A row a parameter, as a `pandas.DataFrame`, which the extra ``tables`` brings; in SI units."""
@@ -162,7 +174,7 @@ def screening(
         from SALib.sample import sobol as sobol_points
     except ImportError:
         message = "SALib is not installed, which screening needs"
-        raise InputError(Problem(message, expected='pip install "simperf[sensitivity]"')) from None
+        raise InputError(Problem(message, expected="pip install SALib")) from None
     axes = make_axes(vary)
     problems = [
         Problem("a range is expected", file="--vary", key=axis.key, expected='"program.nbytes=1..100 MB"')

@@ -26,6 +26,8 @@ __all__ = ["SUFFIXES", "Table", "check_output"]
 SUFFIXES = (".jsonl", ".json", ".csv", ".parquet")
 _FIRST = ("error", "time", "regime", "limited_by", "floor")
 _UNITS = {"time": "s", "floor": "s"}
+#: columns that CSV heads with another name than their key in rows and JSON
+_HEADS = {"floor": "lower_bound"}
 
 
 def check_output(path: str | os.PathLike[str]) -> None:
@@ -55,7 +57,7 @@ def _pandas(why: str) -> Any:
         import pyarrow  # noqa: F401
     except ImportError:
         message = f"pandas and pyarrow are not installed, which {why} needs"
-        raise InputError(Problem(message, expected='pip install "simperf[tables]"')) from None
+        raise InputError(Problem(message, expected="pip install pandas pyarrow")) from None
     return pandas
 
 
@@ -224,7 +226,7 @@ class Table:
         if suffix == ".csv":
             text = io.StringIO()
             writer = csv.DictWriter(text, list(self.columns), lineterminator="\n")
-            writer.writerow({name: headed(name, self.unit(name)) for name in self.columns})
+            writer.writerow({name: headed(_HEADS.get(name, name), self.unit(name)) for name in self.columns})
             writer.writerows({key: _cell(value) for key, value in row.items()} for row in self.records())
             return text.getvalue().encode()
         if suffix == ".json":

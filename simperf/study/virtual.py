@@ -37,7 +37,7 @@ PROTOCOLS = "nccl protocols"
 _FRONTEND = "frontend"
 #: constants that a profile gives for kernels, in place of the catalogue's
 _FITTED = "fitted kernels"
-_GPU_FIELDS = {"peak": "compute", "memory_bandwidth": "memory", "kernel_floor": "kernel floor"}
+_GPU_FIELDS = {"peak": "compute", "memory_bandwidth": "memory", "kernel_floor": "shortest kernel"}
 
 
 class Resource(NamedTuple):

@@ -63,7 +63,7 @@ def unhelpful(err, names, arguments):
     for block in blocks(err):
         if re.match(r"(?:\S+: )?and \d+ problems more$", block.strip()):  # those that are told have their places
             continue
-        if 'pip install "simperf[' in block:  # what is missing is no input
+        if "pip install " in block:  # what is missing is no input
             continue
         told = block.split("\nUsage: ")[0]
         if not _has_place(told.split("\n    expected: ")[0], names, arguments):

@@ -26,8 +26,8 @@ GIVEN = {"scenario", "set", "data", "changes", "checks"}
 #: of a number beside its bounds, and of a time beside its floors [1]
 TOLERANCE = 1e-9
 #: columns of a table as CSV that hold texts, and those that hold what was found
-_TEXTS = {"answer.metric", "answer.better", "floor_name"}
-_FOUND = re.compile(r"^(time|ratio|regime_share|utilisation|floor|rank|breakdown\.|metrics\.|answer)")
+_TEXTS = {"answer.metric", "answer.better", "lower_bound_name"}
+_FOUND = re.compile(r"^(time|ratio|regime_share|utilisation|floor|lower_bound|rank|breakdown\.|metrics\.|answer)")
 _UNIT = (
     r"(?:[kMGTPEmunµ]?(?:i?B|bit|b|FLOP|FLOPS|s|W|Wh|Hz)(?:/s|/h)?|[kMGT]?/s|USD(?:/h)?|min|h|d|days?|ranks?|steps?|samples?"
     r"(?:/s)?)(?![\w/])"
@@ -85,7 +85,7 @@ def _contradiction(data):
     low, high = data.get("low"), data.get("high")
     if _is_number(low) and _is_number(high) and low > high:
         return f"an interval from {low} to {high}"
-    floors = data.get("floors", data.get("floor"))
+    floors = data.get("floors", data.get("floor", data.get("lower_bound")))
     if isinstance(floors, dict):
         floors = [floors.get("time")] if "ratio" in floors else list(floors.values())
     lower = list(filter(_is_number, floors if isinstance(floors, list) else [floors]))

@@ -239,7 +239,7 @@ def test_a_variant_with_a_colon_before_its_file():
 
 
 def test_what_is_not_installed_has_no_place_in_the_input():
-    assert unhelpful('error: tracing needs PyTorch\n    pip install "simperf[torch]"\n', [], []) == ("", "")
+    assert unhelpful("error: tracing needs PyTorch\n    pip install torch\n", [], []) == ("", "")
     assert unhelpful("error: tracing needs PyTorch\n", [], [])[0] == "no place"
 
 

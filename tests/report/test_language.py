@@ -29,6 +29,7 @@ SOURCES = "".join(
         "programs",
         "training",
         "memory",
+        "study",
     )
     for path in sorted((PACKAGE / package).rglob("*.py"))
 )

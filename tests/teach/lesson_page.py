@@ -90,7 +90,7 @@ def served(words, *, python=sys.executable):
             yield url
         finally:
             os.killpg(process.pid, signal.SIGINT)
-            code = process.wait(20)
+            code = process.wait(60)
         assert code in (0, 130)
 
 

@@ -165,6 +165,7 @@ def test_light_and_dark(scheme, browser, address):
     features = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", features)
     _open(browser, address)
-    turned = browser.execute_script("return getComputedStyle(document.querySelector('.simperf-picture svg')).filter")
+    filtered = "const it = document.querySelector('.simperf-picture svg'); return it && getComputedStyle(it).filter"
+    turned = wait(lambda: browser.execute_script(filtered), "it shows a picture", within=90)
     _keep(browser, f"1400-{scheme}", 1400)
     assert ("invert" in turned) == (scheme == "dark")

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="tracing needs torch: pip install 'simperf[torch]'")
+torch = pytest.importorskip("torch", reason="tracing needs torch: pip install torch")
 
 from torch import nn  # noqa: E402
 

@@ -8,7 +8,7 @@ from simperf.workload.layer_kernels import LayerKernels
 from simperf.workload.transformers import Transformer
 from simperf.workload.transformers.step import training_model
 
-torch = pytest.importorskip("torch", reason="tracing needs torch: pip install 'simperf[torch]'")
+torch = pytest.importorskip("torch", reason="tracing needs torch: pip install torch")
 
 from torch import nn  # noqa: E402
 from torch.nn import functional  # noqa: E402

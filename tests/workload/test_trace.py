@@ -6,7 +6,7 @@ from simperf.workload import zoo
 from simperf.workload.op import MATRIX_FAMILIES
 from simperf.workload.optimizers import OPTIMIZERS
 
-torch = pytest.importorskip("torch", reason="tracing needs torch: pip install 'simperf[torch]'")
+torch = pytest.importorskip("torch", reason="tracing needs torch: pip install torch")
 
 from torch import nn  # noqa: E402
 from torch.nn import functional  # noqa: E402

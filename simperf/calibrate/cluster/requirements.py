@@ -26,7 +26,7 @@ def missing() -> list[Problem]:
         message = f"commands are missing: {', '.join(absent)}"
         found.append(Problem(message, expected="the packages iproute2 and procps of the distribution"))
     if find_spec("torch") is None:
-        expected = 'pip install "simperf[torch]" (a build of torch for CPUs is enough)'
+        expected = "pip install torch (a build for CPUs is enough)"
         found.append(Problem("torch is missing: its processes are what is measured", expected=expected))
     if not found:
         found += _kernel()

@@ -48,7 +48,7 @@ def require_torch() -> Any:
         lacks = "" if error.name in (None, "torch") else f" (torch is there, but not {error.name}, which it needs)"
         raise SimperfError(
             f"measuring runs operations in PyTorch, which is not installed{lacks}.\n"
-            '    pip install "simperf[torch]"      (a build of torch for CPUs is enough for --device cpu)\n'
+            "    pip install torch      (a build for CPUs is enough for --device cpu)\n"
             "    Measurements that you already have need no torch: `simperf calibrate import --help`."
         ) from None
     return torch

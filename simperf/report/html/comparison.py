@@ -19,6 +19,7 @@ from simperf.report.html.result import inputs, result_sections, sources
 from simperf.report.html.scaling import scaling_part
 from simperf.report.html.templating import component
 from simperf.report.html.timeline import MOST
+from simperf.report.language import say
 from simperf.report.phrases import against, answer_words, interval_words
 from simperf.report.plots import draw_comparison
 from simperf.results import Result
@@ -60,7 +61,7 @@ def comparison_report(
     chart = on_page(
         lambda: draw_comparison(results),
         name="comparison",
-        text="All results: " + ", ".join(f"{result.name}: {answer_words(result)}" for result in good),
+        text=say("All results: {}").format(", ".join(f"{result.name}: {answer_words(result)}" for result in good)),
     )
     ranking = rank_results(good)
     sections = [PageSection("Side by side", chart + _rows(results, good, ranking))]

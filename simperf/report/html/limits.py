@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from simperf.hardware import Machine
-from simperf.report.contributions import draw_influences
+from simperf.report.html.contributions import influences_part
 from simperf.report.html.page import PageSection, numeric, page, paragraphs, reproduction, table
 from simperf.report.html.picture import on_page
 from simperf.report.html.result import result_sections
+from simperf.report.language import say
 from simperf.report.limits import draw_limits
 from simperf.report.phrases import answer_words, interval_words
 from simperf.study.crossover import Flip
@@ -41,7 +42,8 @@ def limits_report(
         What makes the page again.
     """
     result = found.result
-    text = f"Change of the {found.answer.metric} with each resource made faster, the most effective first."
+    text = say("Change of the {} with each resource made faster, the most effective first.")
+    text = text.format(say(found.answer.metric))
     header, rows = found.rows()
     shown = [row for row in rows if row[4] != "0 %"]
     caption = "One resource faster at a time, then all at once"
@@ -53,13 +55,7 @@ def limits_report(
         told = [str(one) for one in flips] or ["What limits is the same over the whole range."]
         sections.append(PageSection("Where the limit changes", paragraphs(told)))
     if influences is not None:
-        header, rows = influences.rows()
-        text = f"Influence of each parameter on the {influences.metric}."
-        picture = on_page(lambda: draw_influences(influences), name="influences", text=text)
-        caption = f"{influences.method}, {influences.runs} runs"
-        sections.append(
-            PageSection("Influences", picture + table(header, rows, caption=caption, numbers=numeric(rows)))
-        )
+        sections.append(PageSection("Influences", influences_part(influences)))
     sections += result_sections(result, machine=machine)
     lead = [f"{answer_words(result)}.", f"{interval_words(result)}."]
     sections += reproduction(command, f"Seed {result.seed}. The same scenario and seed give the same bytes.")

@@ -10,6 +10,7 @@ from simperf.report.html.page import PageSection, numeric, page, paragraphs, rep
 from simperf.report.html.picture import on_page
 from simperf.report.html.result import result_sections
 from simperf.report.html.scaling import scaling_part
+from simperf.report.language import say
 from simperf.report.plans import GROUPS, draw_plan
 from simperf.results import Result
 from simperf.study.planning.precision import AUTO
@@ -47,9 +48,8 @@ def plan_report(
     """
     request = found.request
     header, rows = found.rows()
-    picture = on_page(
-        lambda: draw_plan(found), name="plan", text="Time and cost of every candidate, and the Pareto front."
-    )
+    text = say("Time and cost of every candidate, and the Pareto front.")
+    picture = on_page(lambda: draw_plan(found), name="plan", text=text)
     sections = [
         PageSection("Time and cost", picture),
         PageSection("Ranking", table(header, rows[:_ROWS], caption=_RANKED, numbers=numeric(rows))),

@@ -20,6 +20,7 @@ from simperf.report.html.picture import on_page, printed
 from simperf.report.html.scaling import scaling_part
 from simperf.report.html.stages import stage_sections
 from simperf.report.html.timeline import MOST, timeline
+from simperf.report.language import say
 from simperf.report.phrases import answer_words, interval_words
 from simperf.report.pipelines import stage_devices
 from simperf.report.plots import draw
@@ -127,7 +128,7 @@ def _paper(result: Result) -> str:
     """What stands in the timeline's place on paper."""
     if not result.spans:
         return ""
-    return printed(draw(result, "gantt"), text="The whole run, a row for each stream, thread and link.")
+    return printed(draw(result, "gantt"), text=say("The whole run, a row for each stream, thread and link."))
 
 
 def _topology(result: Result, machine: Machine | None, prefix: str) -> str:
@@ -137,7 +138,7 @@ def _topology(result: Result, machine: Machine | None, prefix: str) -> str:
 
     used = utilisation(result)
     load = {name: share for name, share in used.items() if result.resources[name].kind == "link"}
-    text = f"{machine.name}: the links, and how much of each the run used."
+    text = say("{}: the links, and how much of each the run used.").format(machine.name)
     return on_page(lambda: draw_topology(machine, load=load or None), name=f"{prefix}topology", text=text)
 
 
@@ -159,7 +160,9 @@ def _roofline(result: Result, prefix: str) -> str:
     caption = "Operations by time, as the program lists them (those of a training step once)"
     caption += f", the first {_OPERATIONS} of {len(rows)}" if len(rows) > _OPERATIONS else ""
     head = ("operation", "device", "calls", "time each", "rate", "bound by")
-    text = "Arithmetic rate over intensity: the ceilings of the device, and where the run's operations lie below them."
+    text = say(
+        "Arithmetic rate over intensity: the ceilings of the device, and where the run's operations lie below them."
+    )
     picture = on_page(lambda: draw(result, "roofline"), name=f"{prefix}roofline", text=text)
     return picture + table(head, cells, caption=caption, numbers=(2, 3, 4))
 
@@ -177,7 +180,7 @@ def _memory(result: Result, prefix: str) -> str:
     stages = stage_devices(result)
     if not stages:
         return _counter(result, "memory", "memory held", prefix)
-    text = "Memory over time by kind: of the first stage, the stage that holds most, and the last stage."
+    text = say("Memory over time by kind: of the first stage, the stage that holds most, and the last stage.")
     return on_page(lambda: draw(result, "memory"), name=f"{prefix}memory", text=text)
 
 
@@ -187,7 +190,8 @@ def _counter(result: Result, kind: str, counter: str, prefix: str) -> str:
         return ""
     if kind == "queue" and len(lines) > _QUEUES:
         return ""  # lines that cross each other all the time; the timeline has a lane for each
-    text = f"{counter} over time, a line for each of {', '.join(lines) if len(lines) <= 8 else f'{len(lines)} devices'}"
+    devices = ", ".join(lines) if len(lines) <= 8 else say("{} devices").format(len(lines))
+    text = say("{} over time, a line for each of {}").format(say(counter), devices)
     return on_page(lambda: draw(result, kind), name=f"{prefix}{kind}", text=text)
 
 
@@ -195,7 +199,8 @@ def _staleness(result: Result, prefix: str) -> str:
     rows = [(name, str(metric)) for name, metric in result.metrics.items() if "stale" in name.lower()]
     picture = ""
     if ages(result):
-        text = f"How stale {len(ages(result)):,} gradients were when they were applied: over time, and how often each."
+        text = say("How stale {} gradients were when they were applied: over time, and how often each.")
+        text = text.format(f"{len(ages(result)):,}")
         picture = on_page(lambda: draw_staleness(result), name=f"{prefix}staleness-picture", text=text)
     return picture + (definitions(rows) if rows else "")
 

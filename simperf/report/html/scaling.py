@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from simperf.analysis.scaling import ScalingCurve
 from simperf.report.html.page import paragraphs, table
 from simperf.report.html.picture import on_page
+from simperf.report.language import say
 from simperf.report.scaling import draw_scaling
 from simperf.units import format_quantity
 
@@ -28,10 +29,10 @@ def scaling_part(lines: Sequence[ScalingCurve], *, remarks: Sequence[str] = (), 
         more = [f"{len(remarks) - 1} other counts do not run either."] if len(remarks) > 1 else []
         return paragraphs([*remarks[:1], *more]) if remarks else ""
     last = lines[0].points[-1]
-    text = (
-        f"{lines[0].what.capitalize()} over {lines[0].key} beside the ideal, and the efficiency: "
-        f"{last.efficiency * 100:.1f} % at {last.count}. Ideal is {lines[0].ideal}."
-    )
+    text = say("{} over {} beside the ideal, and the efficiency: {} % at {}.")
+    what = say(lines[0].what)
+    share = f"{last.efficiency * 100:.1f}"
+    text = text.format(f"{what[:1].upper()}{what[1:]}", say(lines[0].key), share, last.count)
     rows = []
     for line in lines:
         for point in line.points:
@@ -40,6 +41,8 @@ def scaling_part(lines: Sequence[ScalingCurve], *, remarks: Sequence[str] = (), 
             label = line.label or ("as in the file" if len(lines) > 1 else "")
             rows.append((label, point.count, *times, f"{point.efficiency * 100:.1f} %"))
     head = ("line", lines[0].key, lines[0].what, "90 % interval", "ideal", "efficiency")
-    numbers = table(head, rows, caption="Scaling in numbers", numbers=(1, 2, 4, 5), optional=(0, 3))
+    numbers = table(
+        head, rows, caption=f"Scaling in numbers; ideal: {lines[0].ideal}", numbers=(1, 2, 4, 5), optional=(0, 3)
+    )
     picture = on_page(lambda: draw_scaling(lines), name=name, text=text)
     return picture + numbers + (paragraphs(remarks) if remarks else "")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from simperf.report.html.page import table
 from simperf.report.html.picture import on_page
+from simperf.report.language import say
 from simperf.report.pipelines import stage_devices
 from simperf.report.plots import draw
 from simperf.report.stages import Stages, stages_of
@@ -26,11 +27,11 @@ def stage_sections(result: Result, prefix: str = "") -> list[tuple[str, str]]:
     """
     sections: list[tuple[str, str]] = []
     if len(stage_devices(result)) > 1:
-        text = "Passes of each stage over time; the number is that of the micro-batch."
+        text = say("Passes of each stage over time; the number is that of the micro-batch.")
         sections.append(("Pipeline", on_page(lambda: draw(result, "pipeline"), name=f"{prefix}pipeline", text=text)))
     stages = stages_of(result.metrics)
     if stages is not None:
-        text = "Where a step of each stage goes: kernels, bubble, and communication that kernels do not hide."
+        text = say("Where a step of each stage goes: kernels, bubble, and communication that kernels do not hide.")
         picture = on_page(lambda: draw(result, "stages"), name=f"{prefix}stages", text=text)
         head, rows = _cells(stages)
         numbers = table(head, rows, caption=stages.title, numbers=range(len(head)))

@@ -18,6 +18,7 @@ from simperf.report.html.picture import on_page
 from simperf.report.html.result import result_sections
 from simperf.report.html.scaling import scaling_part
 from simperf.report.html.templating import component
+from simperf.report.language import say
 from simperf.report.sweeps import KINDS, draw_table
 from simperf.report.topology import draw_topology
 from simperf.results import Result
@@ -78,7 +79,7 @@ def sweep_report(
     for kind in KINDS:
         if kind == "scaling":
             continue  # has a section of its own
-        text = f"{found.title}: {_SHOWN[kind].format(ranking.answer.metric)}"
+        text = f"{found.title}: {say(_SHOWN[kind]).format(say(ranking.answer.metric))}"
         try:
             pictures.append(on_page(partial(draw_table, found, kind), name=f"sweep-{kind}", text=text))
         except InputError:
@@ -141,7 +142,7 @@ def collective_report(
     ideal = {name: each for name, each in tables.items() if each[0].idealised}
     tuned = {name: each for name, each in tables.items() if name not in ideal}
     best = best_rows(tuned or ideal)
-    text = "Bus bandwidth over message size, a line for each of " + ", ".join(tables)
+    text = say("Bus bandwidth over message size, a line for each of {}").format(", ".join(tables))
     sections = [PageSection("By size", on_page(lambda: draw_bandwidths(tables), name="busbw", text=text))]
     for name, each in tuned.items():
         sections.append(PageSection(f"What {name} chooses", _choices(each)))
@@ -155,7 +156,7 @@ def collective_report(
     if rows:
         sections.append(PageSection("What limits it", _limits(best)))
         sections.append(PageSection("Topology", _load(next(iter(tables.values())), machine)))
-    columns = ("algorithm", "what it is", "size", "time", "algbw", "busbw", "floor", "binding link", "load")
+    columns = ("algorithm", "what it is", "size", "time", "algbw", "busbw", "lower bound", "binding link", "load")
     full = [
         (
             row.algorithm,
@@ -227,7 +228,7 @@ def _limits(best: Sequence[Row]) -> str:
 
 def _load(rows: Sequence[Row], machine: Machine) -> str:
     last = rows[-1]
-    what = f"load of the links under {last.algorithm}, {size_text(last.nbytes)}"
+    what = say("load of the links under {}, {}").format(last.algorithm, size_text(last.nbytes))
     topology = machine.topology
     if topology is None:
         return on_page(lambda: draw_topology(machine, load=last.loads), name="load", text=what)

@@ -14,8 +14,8 @@ from simperf.analysis.intervals import intervals_of
 from simperf.errors import InputError, Problem
 from simperf.files import write_packed
 from simperf.json_format import FORMAT
-from simperf.outputs import DATA, check_name, data_frame, drawn, html_table, report_module
-from simperf.run import MOST_EVENTS
+from simperf.outputs import DATA, PAGE, check_name, data_frame, drawn, html_table, report_module
+from simperf.run import MOST_EVENTS, run
 from simperf.scenario import Scenario, make_scenario
 from simperf.scenario.own_constants import own_constants
 from simperf.study.executors import check_engine
@@ -157,6 +157,22 @@ class LayoutPlan:
         matplotlib.figure.Figure
         """
         return drawn(report_module("layout_pictures").draw_layouts(self), path)
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write a page that needs no network: the ranking, the search, and a step of the winner in detail.
+
+        The winner is simulated once more, for its timeline.
+
+        Raises
+        ------
+        InputError
+            The name does not end in ``.html``, or the file cannot be written.
+        """
+        check_name(path, PAGE)
+        pages = report_module("html")
+        best = self.scenario()
+        save = pages.save_page
+        save(pages.layouts_report(self, winner=run(best), machine=best.machine), path)
 
     def _repr_html_(self) -> str:
         header = ["#", "group", "layout", "GPUs", "step [s]", "MFU", "memory [GB]", "why"]

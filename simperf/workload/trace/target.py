@@ -37,7 +37,7 @@ def require_torch() -> Any:
     except ImportError:
         raise SimperfError(
             "tracing a model runs it in PyTorch (on its meta device: no GPU and no memory), which is not installed.\n"
-            '    pip install "simperf[torch]"      (a build of torch for CPUs is enough)\n'
+            "    pip install torch      (a build for CPUs is enough)\n"
             "    The models of `simperf zoo list` need no torch."
         ) from None
     return torch
