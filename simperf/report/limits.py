@@ -13,7 +13,7 @@ from simperf.report.language import named, say
 from simperf.report.phrases import answer_note, answer_words
 from simperf.report.rows import rows_text
 from simperf.report.style import COLORS, figure, folded, heading, save
-from simperf.report.terminal import bar, titled, to_text, unicode_output
+from simperf.report.terminal import bar, columns, titled, to_text, unicode_output
 from simperf.study.crossover import Flip
 from simperf.study.limits import Limits
 from simperf.study.sensitivity import Sensitivity
@@ -37,7 +37,9 @@ def format_limits(
     from rich.text import Text
 
     result = found.result
-    parts: list[RenderableType] = [Text.assemble((result.name, "bold"), "  ", (answer_words(result), "bold green"))]
+    name, answer = Text(result.name, "bold"), Text(answer_words(result), "bold green")
+    fits = len(name) + 2 + len(answer) <= columns()
+    parts: list[RenderableType] = [Text.assemble(name, "  ", answer)] if fits else [name, answer]
     if answer_note(result):
         parts.append(Text(answer_note(result)))
 

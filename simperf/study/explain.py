@@ -355,4 +355,5 @@ def _notes(file: TraceFile, scenario: Scenario, rank: int, device: str, member: 
 
 
 def _signed(value: float) -> str:
-    return "0" if abs(value) < 1e-12 else f"{'-' if value < 0 else '+'}{format_quantity(abs(value), 's')}"
+    """A difference of times, for people; 0 below a nanosecond, which is what traces resolve."""
+    return "0" if abs(value) < 1e-9 else f"{'-' if value < 0 else '+'}{format_quantity(abs(value), 's')}"
