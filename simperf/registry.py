@@ -1,9 +1,10 @@
 """Names for things that people may add: collectives, programs, modes, strategies.
 
 A `Registry` maps a name to an object. Built-in modules register with the decorator, and are
-imported when one of their names is asked for; an installed package adds its own through the
-entry-point group of the registry (``simperf.collectives``, ``simperf.programs``, ...), which is
-read when all names are asked for, or one that is not built in.
+imported when one of their names is asked for; a file that is put beside those of a table is found,
+too. An installed package adds its own through the entry-point group of the registry
+(``simperf.collectives``, ``simperf.programs``, ...), which is read when all names are asked for, or
+one that is not built in.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from importlib.metadata import entry_points
+from pkgutil import iter_modules
 from typing import Generic, TypeVar
 
 from simperf.errors import SimperfError, UnknownNameError
@@ -34,6 +36,9 @@ class Registry(Generic[T]):
         Entry-point group through which installed packages add entries.
     modules : mapping of str to str
         Built-in name to the module of `package` that registers it, which is imported when the name is first asked for.
+    discover : bool
+        Modules of `package` that `modules` does not name may register entries too: they are imported when all names are
+        asked for, or one that is in no table.
 
     Examples
     --------
@@ -47,8 +52,16 @@ class Registry(Generic[T]):
     simperf.errors.UnknownNameError: unknown shape 'rig'; did you mean 'ring'?
     """
 
-    def __init__(self, kind: str, *, package: str, group: str, modules: Mapping[str, str] | None = None) -> None:
-        self.kind, self._package, self._group = kind, package, group
+    def __init__(
+        self,
+        kind: str,
+        *,
+        package: str,
+        group: str,
+        modules: Mapping[str, str] | None = None,
+        discover: bool = False,
+    ) -> None:
+        self.kind, self._package, self._group, self._discover = kind, package, group, discover
         self.modules: Mapping[str, str] = modules or {}
         self._entries: dict[str, T] = {}
         self._loaded = False
@@ -87,7 +100,12 @@ class Registry(Generic[T]):
         if self._loaded:
             return
         self._loaded = True
-        if self._package and not self.modules:
+        if self._discover:
+            named = set(self.modules.values())
+            for found in iter_modules(import_module(self._package).__path__):
+                if found.name not in named:
+                    import_module(f"{self._package}.{found.name}")
+        elif self._package and not self.modules:
             import_module(self._package)
         for point in entry_points(group=self._group):
             self.add(point.name, point.load())

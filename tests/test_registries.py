@@ -26,7 +26,8 @@ def test_the_table_has_every_name_that_a_module_registers(package):
     for name, entry in registry._entries.items():
         homes[name] = getattr(entry, "function", entry).__module__
     built_in = {name: home.rpartition(".")[2] for name, home in homes.items() if home.startswith(f"{package}.")}
-    assert built_in == dict(registry.modules)
+    assert {name: home for name, home in built_in.items() if home in registry.modules.values()} == registry.modules
+    assert registry is ALGORITHMS or built_in == registry.modules  # whose package is searched for files, too
 
 
 @pytest.fixture
@@ -71,6 +72,16 @@ def test_a_built_in_name_cannot_be_taken(shop):
 def test_an_unknown_name_is_told_with_the_nearest(shop):
     with pytest.raises(UnknownNameError, match="kiwi"):
         shop["kivi"]
+
+
+def test_a_file_beside_those_of_the_table_is_found(shop, tmp_path):
+    (tmp_path / "fruit_shop" / "hedge.py").write_text("from fruit_shop import FRUIT\nFRUIT.add('plum', 'PLUM')\n")
+    found = Registry("fruit", package="fruit_shop", group="", modules=shop.modules, discover=True)
+    assert "fruit_shop.hedge" not in sys.modules
+    assert "apple" in found
+    assert "fruit_shop.hedge" not in sys.modules
+    list(found)
+    assert shop["plum"] == "PLUM"
 
 
 def test_a_registry_without_a_table_imports_its_package():

@@ -15,7 +15,8 @@ __all__ = ["ALGORITHMS", "ALIASES", "algorithms", "collective", "full_name", "ma
 
 PlanMaker: TypeAlias = Callable[..., Plan]
 
-#: algorithm -> module of `simperf.collectives.plans` that registers it, imported when it is asked for
+#: algorithm -> module of `simperf.collectives.plans` that registers it, imported when it is asked for; files there that
+#: are not in the table are imported for a name that is in none
 MODULES = {
     "all-reduce/bidirectional-ring": "bidirectional_ring",
     "all-reduce/binomial-tree": "binomial_tree",
@@ -60,7 +61,11 @@ MODULES = {
 
 #: ``"all-reduce/ring"`` and so on -> function of the number of ranks
 ALGORITHMS: Registry[PlanMaker] = Registry(
-    "collective algorithm", package="simperf.collectives.plans", group="simperf.collectives", modules=MODULES
+    "collective algorithm",
+    package="simperf.collectives.plans",
+    group="simperf.collectives",
+    modules=MODULES,
+    discover=True,
 )
 
 #: short names that people use, where a collective has no algorithm of that very name

@@ -1,4 +1,4 @@
-"""The table of pipeline schedules: a new one is a function under `@schedule`, in a file that `plans` imports."""
+"""The table of pipeline schedules: a new one is a file in `plans` with a function under `@schedule`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ScheduleMaker: TypeAlias = Callable[..., Schedule]
 
 #: name -> function of the numbers of stages and micro-batches
 SCHEDULES: Registry[ScheduleMaker] = Registry(
-    "pipeline schedule", package="simperf.schedules.plans", group="simperf.schedules"
+    "pipeline schedule", package="simperf.schedules.plans", group="simperf.schedules", discover=True
 )
 
 #: passes that a schedule is made of at most
