@@ -12,6 +12,7 @@ from simperf.accuracy.large_tuning import large_adapters
 from simperf.layout import Layout
 from simperf.layout.layout import Sharding
 from simperf.schedules import SCHEDULES
+from simperf.schedules.registry import model_parts
 from simperf.workload.routing import Routing
 from simperf.workload.transformers.flops import Recomputation
 from simperf.workload.tuning import Adapters
@@ -40,8 +41,6 @@ SCHEDULE_NAMES = {
     "zbb": "zb-h1",  # its bubble and its memory in AMD-AGI/Primus, primus_pipeline.md, are those of ZeroBubble(ZB1P)
     "zbv": "zb-v",
 }
-#: schedules of a V, which have two chunks a stage whatever is said
-_V_SHAPED = ("zb-v", "v-half", "v-min")
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +204,7 @@ def large_layout(
     printed = int(how.get("vpp") or 1)
     schedule = _schedule(how, printed)
     chunks = printed if schedule == "interleaved" else 1
-    parts = layout.pp * (2 if schedule in _V_SHAPED else chunks)
+    parts = model_parts(schedule, layout.pp, chunks)
     return LargeLayout(
         layout,
         batch,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 from simperf.errors import InputError, Problem, nearest
 from simperf.registry import Registry
 from simperf.schedules.schedule import Schedule
 
-__all__ = ["SCHEDULES", "make_schedule", "options_of", "schedule"]
+__all__ = ["SCHEDULES", "make_schedule", "model_parts", "options_of", "schedule"]
 
 ScheduleMaker: TypeAlias = Callable[..., Schedule]
 
@@ -31,6 +32,37 @@ def schedule(name: str) -> Callable[[ScheduleMaker], ScheduleMaker]:
 def options_of(name: str) -> tuple[str, ...]:
     """Names of the options that a schedule takes, such as ``("chunks",)``."""
     return tuple(inspect.signature(SCHEDULES[name]).parameters)[2:]
+
+
+@lru_cache(maxsize=256)
+def model_parts(name: str, stages: int, chunks: int = 1) -> int:
+    """Parts that a schedule divides a model into, over all stages.
+
+    Parameters
+    ----------
+    name : str
+    stages : int
+    chunks : int
+        Of schedules that take it, parts on each stage.
+
+    Raises
+    ------
+    UnknownNameError
+        No such schedule.
+    InputError
+        Numbers that the schedule does not take.
+
+    Examples
+    --------
+    Two on each stage, or one of each of two copies of the model:
+
+    >>> model_parts("zb-v", 4), model_parts("dualpipe", 4), model_parts("interleaved", 4, 3)
+    (8, 4, 12)
+    """
+    if "chunks" in options_of(name):
+        return stages * chunks
+    # twice as many micro-batches as stages are what each of the built-in ones takes
+    return len(make_schedule(name, stages=stages, microbatches=2 * stages).path)
 
 
 def make_schedule(name: str, *, stages: int, microbatches: int, **options: Any) -> Schedule:

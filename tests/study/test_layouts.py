@@ -53,6 +53,13 @@ def test_bounds_hold_for_every_schedule(schedule):
     held_to_runs(asked({**MODEL, "layers": 16}, schedule=schedule, pp=[2, 4], microbatch=1), 3)
 
 
+def test_two_copies_of_a_model_have_as_many_parts_each_as_there_are_stages():
+    request = asked(schedule="dualpipe", pp=2, microbatch=1)
+    first, *_ = weigh(request, request.machines[0]).fitting
+    assert first.choice.stage_layers == ()  # seven layers each of 14, which four parts would not divide
+    assert played(request, first.choice).metrics["time per step"].value > 0
+
+
 @pytest.mark.parametrize(
     "program",
     [

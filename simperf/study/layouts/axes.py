@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+from simperf.errors import InputError
 from simperf.layout import Layout
 from simperf.layout.layout import Sharding
+from simperf.schedules.registry import model_parts
 from simperf.workload.transformers import Transformer
 
 __all__ = ["LayoutAxes", "LayoutChoice", "layers_of_stages", "layout_choices"]
@@ -161,7 +163,7 @@ def _of_grid(
             continue
         layout = Layout(tp=tp, cp=cp, pp=pp, ep=ep, dp=dp, sharding=sharding)
         for schedule, chunks in _orders(axes, model.layers, pp, batch // (dp * microbatch)):
-            counts = layers_of_stages(model.layers, pp * chunks * (2 if schedule in _TWO_PARTS else 1))
+            counts = _layers_of_parts(model.layers, schedule, pp, chunks)
             if counts is None:
                 yield None
                 continue
@@ -169,8 +171,12 @@ def _of_grid(
                 yield LayoutChoice(layout, microbatch, schedule, chunks, recompute, precision, counts)
 
 
-#: schedules that have two parts of the model on each stage
-_TWO_PARTS = ("zb-v", "v-half", "v-min", "dualpipe")
+def _layers_of_parts(layers: int, schedule: str, pp: int, chunks: int) -> tuple[int, ...] | None:
+    """As `layers_of_stages`, of the parts of a schedule; None for stages that it does not take."""
+    try:
+        return layers_of_stages(layers, model_parts(schedule, pp, chunks))
+    except InputError:
+        return None
 
 
 def _shardings(axes: LayoutAxes, shared: int, pp: int) -> Sequence[Sharding]:
