@@ -21,6 +21,7 @@ from simperf.workload.transformers.parallel.operations import each
 from simperf.workload.transformers.parallel.parts import ProductParts
 from simperf.workload.transformers.parallel.record import PassRecord
 from simperf.workload.transformers.parallel.sizes import RankSizes
+from simperf.workload.transformers.parallel.tensor_exchanges import TensorExchanges
 
 __all__ = ["FirstMatrices", "LastMatrices", "unplayed_beside"]
 
@@ -93,14 +94,12 @@ class FirstMatrices:
     def backward(self, record: PassRecord, gradients: tuple[str, ...], x: str) -> str:
         """From the gradient of each output to that of the norm's output `x`, which is freed; its name."""
         sizes, gathers, whole = self.sizes, self.sizes.sequence_parallel, self.sizes.whole
-        beside, found = self.kernels.gradient_overlap == "beside", "branches.input.gradient"
+        exchanges, found = TensorExchanges("branches", sizes.hidden, sizes, self.kernels), "branches.input.gradient"
         reads, behind = x, [*gradients, *([] if self._keeps else [x])]
         parts = ProductParts(record, "branches.reduce.back", self.kernels, sizes, cut=gathers)
         if gathers:
             if not self._keeps:
-                record.read(x)
-                record.sync("all-gather", whole, "branches.gather.back", waits=not beside, weights=True)
-                record.hold("branches.gathered", whole, weights=True)
+                exchanges.gather_again(record, x)
             reads = "branches.gathered"
             behind.append(reads)
         record.hold(found, whole)
@@ -109,23 +108,16 @@ class FirstMatrices:
             if gathers:
                 parts.reduce(whole, part)
         record.wait("branches.gather.back", weights=True)
-        if sizes.tp > 1 and parts.count == 1:
-            record.sync("reduce-scatter" if gathers else "all-reduce", whole, "branches.reduce.back", waits=not beside)
-        if gathers:
-            if not beside:
-                parts.add_up(sizes.tokens * sizes.hidden)
-            record.hold(f"{found}.reduced", sizes.local)
-            behind.append(found)
-            found = f"{found}.reduced"
+        if sizes.tp > 1:
+            behind += [found] if gathers else []
+            found = exchanges.reduce_gradient(record, parts, found)
         for one, gradient in zip(self.matrices, gradients, strict=True):
             one.weight_gradient(record, reads, gradient)
             if one.bias and self.kernels.bias != "fused":
                 one.bias_gradient(record, sizes.tokens, gradient)
             elif one.bias:
                 accumulated(record, f"{one.name}.bias", one.fan_out, self.kernels, sizes)
-        record.wait("branches.reduce.back")
-        if gathers and beside:
-            parts.add_up(sizes.tokens * sizes.hidden)
+        exchanges.finish_gradient(record, parts, reduces=sizes.tp > 1)
         record.free(*behind)
         return found
 
@@ -172,17 +164,8 @@ class LastMatrices:
                 record.op(parts.product(op), parts.name(one.name, part))
             if shares:
                 parts.reduce(whole, part)
-        if sizes.tp == 1:
-            return "branches.output"
-        if not shares:
-            record.sync("all-reduce", whole, "branches.reduce")
-            return "branches.output"
-        if parts.count == 1:
-            record.sync("reduce-scatter", whole, "branches.reduce")
-        parts.add_up(sizes.tokens * sizes.hidden)
-        record.hold("branches.reduced", sizes.local)
-        record.free("branches.output")
-        return "branches.reduced"
+        exchanges = TensorExchanges("branches", sizes.hidden, sizes, self.kernels)
+        return exchanges.add_up(record, parts, "branches.output")
 
     def backward(
         self, record: PassRecord, gradient: str, inputs: tuple[str, ...], *, last: bool, frees: tuple[str, ...]

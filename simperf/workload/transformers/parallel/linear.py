@@ -21,6 +21,7 @@ from simperf.workload.transformers.parallel.operations import each, weight_produ
 from simperf.workload.transformers.parallel.parts import ProductParts
 from simperf.workload.transformers.parallel.record import PassRecord
 from simperf.workload.transformers.parallel.sizes import RankSizes
+from simperf.workload.transformers.parallel.tensor_exchanges import TensorExchanges
 from simperf.workload.transformers.passes import Kept
 from simperf.workload.tuning import BASES
 
@@ -188,17 +189,7 @@ class Linear:
             one.forward(record)
         record.free(*frees, *((f"{name}.gathered",) if gathers and not keeps else ()), *((x,) if keeps else ()))
         made = self.with_bias(record, made)
-        if not self.row or sizes.tp == 1:
-            return made
-        if not sizes.sequence_parallel:
-            record.sync("all-reduce", self.output, f"{name}.reduce")
-            return made
-        if parts.count == 1:
-            record.sync("reduce-scatter", self.output, f"{name}.reduce")
-        parts.add_up(self.tokens * self.fan_out)
-        record.hold(f"{name}.reduced", self.output / sizes.tp)
-        record.free(made)
-        return f"{name}.reduced"
+        return self._exchanges(self.fan_out).add_up(record, parts, made) if self.row else made
 
     def products(self, record: PassRecord, parts: ProductParts, part: int) -> None:
         """The products of a part of the tokens, with a bias that they add."""
@@ -219,9 +210,7 @@ class Linear:
         record.op(added, f"{self.name}.bias", frees=(made,))
         return f"{self.name}.sum"
 
-    def backward(  # noqa: C901, PLR0912, PLR0915 (one pass in its order)
-        self, record: PassRecord, gradient: str, x: str, *, last: bool = True, frees: bool = True
-    ) -> str:
+    def backward(self, record: PassRecord, gradient: str, x: str, *, last: bool = True, frees: bool = True) -> str:
         """Gradients of what it reads, and of the weight; the name of the former.
 
         Parameters
@@ -235,8 +224,7 @@ class Linear:
             Whether nothing behind it reads `gradient`, and `x`.
         """
         name, sizes, found = self.name, self.sizes, f"{self.name}.input.gradient"
-        beside = self.kernels.gradient_overlap == "beside"
-        gathers = self._gathers
+        exchanges, gathers = self._exchanges(self.fan_in), self._gathers
         keeps = gathers and not self.row and self.kernels.gathered_inputs == "kept" and self.reads_input
         behind, casts = [*([x] if frees and not keeps and x in record.tensors else []), *self.narrow], self.casts
         reads, whole = (*self.narrow, x)[0], gradient
@@ -255,10 +243,8 @@ class Linear:
             behind.append(whole)
         elif gathers and self.reads_input:
             if not keeps:
-                record.read(reads)
                 share = casts.input_share if casts and casts.recipe.keeps_narrow else 1.0
-                record.sync("all-gather", self.input * share, f"{name}.gather.back", waits=not beside, weights=True)
-                record.hold(f"{name}.gathered", self.input * share, weights=True)
+                exchanges.gather_again(record, reads, share=share)
             reads = f"{name}.gathered"
             behind.append(reads)
         if casts is not None:
@@ -278,25 +264,15 @@ class Linear:
                 accumulated(record, matrix.name, matrix.elements, self.kernels, sizes, adapter=True)
         reduces = sizes.tp > 1 and not self.row and self.divided
         if reduces:
-            if parts.count == 1:
-                record.sync(
-                    "reduce-scatter" if gathers else "all-reduce", self.input, f"{name}.reduce.back", waits=not beside
-                )
-            if not beside and gathers:
-                parts.add_up(self.tokens * self.fan_in)
-            if gathers:
-                record.hold(f"{name}.input.gradient.reduced", self.input / sizes.tp)
-                behind.append(found)
-                found = f"{name}.input.gradient.reduced"
+            behind += [found] if gathers else []
+            found = exchanges.reduce_gradient(record, parts, found)
         if not sizes.frozen:
             self.weight_gradient(record, reads, whole)
         if self.bias and self.kernels.bias != "fused":
             self.bias_gradient(record, self.tokens, whole)
         elif self.bias:
             accumulated(record, f"{name}.bias", self.fan_out, self.kernels, sizes)
-        record.wait(f"{name}.reduce.back")
-        if beside and reduces and gathers:
-            parts.add_up(self.tokens * self.fan_in)
+        exchanges.finish_gradient(record, parts, reduces=reduces)
         record.free(*behind, *((gradient,) if last else ()))
         return found
 
@@ -316,6 +292,10 @@ class Linear:
                 record.op(added, parts.name(f"{name}{end}.input.gradient.add", part))
             if self._gathers and not self.row:
                 parts.reduce(self.input, part)
+
+    def _exchanges(self, columns: int) -> TensorExchanges:
+        """Exchanges of what it reads or makes, of so many columns."""
+        return TensorExchanges(self.name, columns, self.sizes, self.kernels)
 
     def _parts(self, record: PassRecord, label: str, *, cut: bool) -> ProductParts:
         """Parts of a product beside which something travels."""
