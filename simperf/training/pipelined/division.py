@@ -248,7 +248,7 @@ def _plan(layout: Layout, strategy: ModelParallel, batch: int) -> Schedule:
 
 
 def _takes_chunks(schedule: str) -> bool:
-    """Whether a schedule has as many parts of the model on each stage as it is told."""
+    """Whether a schedule takes a number of parts of the model on each stage (`chunks`)."""
     return schedule in SCHEDULES and "chunks" in options_of(schedule)
 
 

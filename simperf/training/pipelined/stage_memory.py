@@ -30,6 +30,7 @@ from simperf.training.pipelined.work import StepWork
 from simperf.workload.layer_kernels import LayerKernels
 from simperf.workload.op import Op
 from simperf.workload.precision import element_size
+from simperf.workload.transformers.parallel.adam import MOMENTS
 from simperf.workload.transformers.passes import LayerPasses
 
 __all__ = ["Library", "fullest_stages", "libraries_of", "work_memory"]
@@ -38,8 +39,6 @@ Library: TypeAlias = Literal["torch", "transformer-engine"]
 _SINGLE = element_size("fp32")
 #: schedules of which stages differ in the forward passes ahead of their first backward pass alone
 _STAGGERED = ("1f1b", "gpipe", "interleaved")
-#: states of Adam in fp32, for each weight
-_ADAM = 2
 
 
 def libraries_of(kernels: LayerKernels) -> tuple[Library, ...]:
@@ -214,7 +213,7 @@ def _resident(
 ) -> dict[TensorKind, float]:
     """Memory that a rank of a stage holds for the whole step, by kind [B]."""
     end = work.ends[stage]
-    states = min(end.state, _ADAM * _SINGLE)
+    states = min(end.state, MOMENTS * _SINGLE)
     each = ParameterBytes(end.weight, end.gradient, end.state - states, states)
     weights, experts = sum(layer.parameters for layer in layers), sum(layer.of_experts for layer in layers)
     scaled = sum(sum(layer.scaled) + sum(layer.scaled_experts) for layer in layers)

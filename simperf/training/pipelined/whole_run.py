@@ -10,11 +10,9 @@ from simperf.training.pipelined.play import Pipeline
 from simperf.training.replica import Dimensions
 from simperf.workload.mixed import training_precision
 from simperf.workload.precision import element_size
+from simperf.workload.transformers.parallel.adam import MOMENTS
 
 __all__ = ["refuse_run", "state_nbytes", "tell_run"]
-
-#: moments that Adam keeps for each weight
-MOMENTS = 2
 
 
 def state_nbytes(model: Dimensions) -> float:

@@ -10,7 +10,10 @@ from simperf.workload.product_recipe import ProductRecipe
 from simperf.workload.transformers.parallel.casts import cast_kernels
 from simperf.workload.transformers.parallel.operations import each
 
-__all__ = ["AdamUpdate"]
+__all__ = ["MOMENTS", "AdamUpdate"]
+
+#: states that Adam keeps of each weight: the means of its gradient and of the square
+MOMENTS = 2
 
 #: arithmetic of Adam with decay of weights for each weight [FLOP]
 _ADAM = 21.0
@@ -153,12 +156,12 @@ class AdamUpdate:
     @property
     def _pure(self) -> bool:
         """Whether states are as narrow as weights."""
-        return self.state < 2 * _SINGLE
+        return self.state < MOMENTS * _SINGLE
 
     @property
     def _wide(self) -> float:
         """Bytes of an element as it is updated [B]."""
-        return min(float(_SINGLE), self.state / 2)
+        return min(float(_SINGLE), self.state / MOMENTS)
 
     @property
     def _width(self) -> float:
