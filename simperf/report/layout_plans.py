@@ -87,7 +87,8 @@ def summary(found: LayoutPlan) -> Iterator[str]:
     for name, why in found.failed[:3]:
         yield f"{name} was not simulated: {why}"
     gap = found.gap()
-    fastest = "The search is complete: no other layout is faster."
+    others = "no other layout that can be simulated" if counts["cannot be simulated"] else "no other layout"
+    fastest = f"The search is complete: {others} is faster."
     if gap > 0:
         fastest = f"A layout that was not simulated may be faster by {100 * gap:.1f} % at most."
     yield f"{fastest} The fastest is {100 * found.bound_gap():.1f} % above its own bound."

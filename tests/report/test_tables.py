@@ -185,7 +185,9 @@ def test_every_json_key_is_documented_and_every_documented_key_is_there():
     row = comparison_document([found], checks)["results"][0]
     assert set(row) - {"comparison"} == set(result_document(found))
     written = {key for key in keys(row) if not key.endswith("*") and not key.endswith("[]")}
-    rows = [line.split("|")[1] for line in DOC.read_text().splitlines() if line.startswith("| `")]
+    rows = [
+        line.split("|")[1] for line in DOC.read_text().partition("## CSV")[0].splitlines() if line.startswith("| `")
+    ]
     documented = {key for cell in rows for key in re.findall(r"`([^`]+)`", cell)}
     assert written == {key for key in documented if key not in ("overlap.communication", "overlap.copy")}
 

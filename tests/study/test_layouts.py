@@ -2,6 +2,9 @@
 
 import json
 import random
+import re
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -231,6 +234,38 @@ def test_a_batch_that_no_layout_divides_is_refused():
     assert "16" in caught.value.problems[0].expected
 
 
+def test_a_batch_of_too_many_micro_batches_is_refused_before_any_run():
+    narrow = {"tp": 4, "pp": 2, "sharding": "zero-1", "recompute": "full", "schedule": "1f1b"}
+    with pytest.raises(InputError, match="many micro-batches") as caught:
+        plan_layouts(asked(batch=1_000_000, **narrow), cache=False)
+    (problem,) = caught.value.problems
+    assert problem.key.endswith("batch")
+    most = int(problem.expected.split()[2].rstrip(","))
+    machine = weigh(asked(batch=most, **narrow), asked(**narrow).machines[0])
+    assert machine.fitting, "the batch that the message names is taken"
+    assert not weigh(asked(batch=2 * most, **narrow), asked(**narrow).machines[0]).fitting
+
+
+def test_layouts_of_too_many_micro_batches_are_left_out_and_counted():
+    narrow = {"tp": 4, "pp": 2, "sharding": "zero-1", "recompute": "full", "schedule": "1f1b"}
+    request = asked(batch=160_000, **narrow, microbatch=[1, 8])
+    machine = weigh(request, request.machines[0])
+    assert {one.choice.microbatch for one in machine.fitting} == {8}
+    assert machine.refusals == {"batch: more than 3e+06 events would be simulated": 1}
+    assert [one.choice.microbatch for one in machine.crowded] == [1]
+
+
+def test_layouts_of_too_many_micro_batches_may_be_faster():
+    """The gap of the bound has them, as runs that failed."""
+    narrow = {"tp": 4, "pp": 2, "sharding": "zero-1", "recompute": "full", "schedule": "1f1b", "microbatch": 1}
+    found = plan_layouts(asked(**narrow), cache=False)
+    (searched,) = found.searched
+    assert found.gap() == 0.0
+    fast = replace(searched.machine.fitting[0], bound=found.ranked[0].step / 2)
+    searched.machine.crowded.append(fast)
+    assert found.gap() == pytest.approx(1.0)
+
+
 def test_an_axis_that_no_layout_has_is_refused_by_its_name():
     with pytest.raises(InputError, match="no layout divides") as caught:
         plan_layouts(asked(batch=32, tp=3), cache=False)
@@ -271,6 +306,25 @@ def test_parts_of_a_model_that_do_not_divide_its_layers_count_its_ends():
     assert LayoutChoice(Layout(tp=2, pp=4), chunks=2, schedule="interleaved").name == (
         "tp=2 pp=4, micro-batch 1, interleaved x2"
     )
+
+
+def test_every_key_of_json_is_documented_and_every_documented_key_is_there():
+    """Parts of a model that do not divide its layers have a key of their own, as chunks have."""
+    one = {"tp": 4, "sharding": "zero-1", "recompute": "full", "microbatch": 1}
+    request = asked(**one, pp=4, schedule=["interleaved", "1f1b"], top=9, precision=["bf16-master", "fp32"], batch=16)
+    found = json.loads(layouts_output(plan_layouts(request), "json"))
+    rows = found.pop("ranked")
+    found["failed"] = [{"layout": "", "reason": ""}] + found["failed"]
+    written = {*found, "ranked", *(f"counts.{key}" for key in found["counts"])}
+    written |= {f"ranked[].{key}" for row in rows for key in row}
+    written |= {f"failed[].{key}" for row in found["failed"] for key in row}
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "json.md").read_text("utf-8")
+    section = page.partition("## Searches of layouts")[2].partition("\n## ")[0]
+    cells = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
+    assert written == {key for cell in cells for key in re.findall(r"`([^`]+)`", cell)}
+    numbers = found["counts"]
+    parts = ("do not fit", "simulated", "ruled out by bound", "not reached")
+    assert numbers["layouts"] == sum(numbers[key] for key in parts)
 
 
 def test_the_table_is_legible_at_80_columns(tmp_path):

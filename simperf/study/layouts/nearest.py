@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from simperf.errors import InputError
@@ -11,15 +11,24 @@ from simperf.study.layouts.weighing import WeighedMachine, weigh
 from simperf.training.pipelined.fitting_changes import changes_that_fit
 from simperf.units import format_quantity
 
-__all__ = ["nothing_fits"]
+__all__ = ["SIMULATED", "nothing_fits", "reasons_of"]
 
 #: layouts of least memory of which changes are tried, and how many times as many GPUs are
 _TRIED, _MORE = 8, (1, 2, 4, 8, 16, 32, 64)
+#: reasons that a message has
+_REASONS = 3
 #: what is right where no layout can be simulated
 SIMULATED = "another stack, machine, or values of the axes"
 #: keys of ``[layouts]`` that are kept where others are tried, and axes that take least memory
 _KEPT = ("model", "sequence", "folder", "precision")
 _LEAST = {"microbatch": 1, "schedule": "1f1b", "recompute": ["none", "full"]}
+
+
+def reasons_of(all_reasons: Iterable[str]) -> str:
+    """Different reasons in a line, the first few of them."""
+    different = list(dict.fromkeys(all_reasons))
+    more = len(different) - _REASONS
+    return "; ".join(different[:_REASONS]) + (f"; and {more} more reasons" if more > 0 else "")
 
 
 def nothing_fits(request: LayoutRequest, machines: Sequence[WeighedMachine]) -> InputError:
@@ -33,9 +42,15 @@ def nothing_fits(request: LayoutRequest, machines: Sequence[WeighedMachine]) -> 
     request : LayoutRequest
     machines : sequence of WeighedMachine
     """
+    if most := max((one.most_samples for one in machines), default=0):
+        message = "each layout that fits in memory has so many micro-batches that a run of it is refused"
+        expected = f"at most {most}, or larger micro-batches; or --force (plan.force = true), which simulates them all"
+        return InputError(
+            request.toml.problem(("layouts", "batch"), message, value=str(request.batch), expected=expected)
+        )
     full = [(one.full[0], one) for one in machines if one.full]
     if not full:
-        reasons = "; ".join(dict.fromkeys(why for one in machines for why in one.refusals))
+        reasons = reasons_of(why for one in machines for why in one.refusals)
         return InputError(
             request.toml.problem(("layouts",), f"no layout can be simulated: {reasons}", expected=SIMULATED)
         )

@@ -20,7 +20,7 @@ from simperf.scenario import Scenario, make_scenario
 from simperf.scenario.own_constants import own_constants
 from simperf.study.executors import check_engine
 from simperf.study.layouts.axes import LayoutChoice
-from simperf.study.layouts.nearest import SIMULATED, nothing_fits
+from simperf.study.layouts.nearest import SIMULATED, nothing_fits, reasons_of
 from simperf.study.layouts.ranked_layout import RankedLayout
 from simperf.study.layouts.reasons import losses, step_parts
 from simperf.study.layouts.request import LayoutRequest, load_layouts, make_layouts
@@ -94,13 +94,14 @@ class LayoutPlan:
     def gap(self) -> float:
         """By how much a layout that gave no result may be faster than the fastest on its machine, at most [1].
 
-        Such are those that were not reached, or whose run failed, as one of too many events without ``plan.force``.
+        Such are those that were not reached, or whose run failed or is refused, as one of too many events without
+        ``plan.force``.
         """
         found = 0.0
         for one in self.searched:
             steps = [each.step for each in self.ranked if each.machine == one.machine.machine]
             bounds = [weighed.bound for weighed, row in one.played if row["error"] is not None]
-            bounds += [weighed.bound for weighed in one.left[:1]]
+            bounds += [weighed.bound for weighed in (*one.left[:1], *one.machine.crowded)]
             found = max([found, *(min(steps) / bound - 1.0 for bound in bounds if steps)])
         return found
 
@@ -249,7 +250,7 @@ def _answer(request: LayoutRequest, found: list[Searched]) -> LayoutPlan:
             made, why_not = _ranked_layout(request, one.machine, weighed.choice, weighed.bound, row)
             ranked.append(made)
     if not ranked:
-        reasons = "; ".join(dict.fromkeys(why for _, why in failed))
+        reasons = reasons_of(why for _, why in failed)
         raise InputError(
             request.toml.problem(("layouts",), f"no layout can be simulated: {reasons}", expected=SIMULATED)
         )

@@ -8,15 +8,21 @@ from typing import Any
 
 from simperf.errors import InputError, SimperfError
 from simperf.memory import DRIVER
-from simperf.run import session_of
+from simperf.run import MOST_EVENTS, session_of
 from simperf.study.layouts.axes import LayoutChoice, layout_choices
 from simperf.study.layouts.bounds import StepBounds
 from simperf.study.layouts.request import LayoutRequest, TrainingMachine
 from simperf.study.layouts.scenarios import JobMaker
 from simperf.study.preflight import MOST_POINTS
+from simperf.training.job import Job
+from simperf.training.pipelined.excess import least_events
 from simperf.training.pipelined.fitting_changes import Divided
 
 __all__ = ["WeighedLayout", "WeighedMachine", "weigh"]
+
+
+#: why a crowded layout is not simulated
+_CROWDED = f"batch: more than {MOST_EVENTS:.3g} events would be simulated"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +60,10 @@ class WeighedMachine:
         Combinations that divide neither the GPUs, the model, nor the batch.
     refusals : dict of str to int
         Why others cannot be simulated, and how many of them.
+    crowded : list of WeighedLayout
+        Of these, such as fit, but whose numbers alone tell that a run of them is refused for its events.
+    most_samples : int
+        The largest batch with which one of the crowded layouts is simulated; 0 if there is none of them.
     jobs : JobMaker
     architecture : str
         Of the GPUs.
@@ -67,6 +77,8 @@ class WeighedMachine:
     full: list[WeighedLayout] = field(default_factory=list)
     undivided: int = 0
     refusals: dict[str, int] = field(default_factory=dict)
+    crowded: list[WeighedLayout] = field(default_factory=list)
+    most_samples: int = 0
 
     @property
     def layouts(self) -> int:
@@ -76,6 +88,17 @@ class WeighedMachine:
     def divided(self, choice: LayoutChoice) -> Divided:
         """The divided model of a layout."""
         return self.jobs.divided(choice, self.architecture)
+
+    def is_crowded(self, job: Job, divided: Divided) -> bool:
+        """Whether a layout's numbers alone tell that a run of it is refused; keeps the largest batch that is not."""
+        model = divided.model.model
+        events = job.steps * least_events(divided.layout, divided.strategy, divided.batch, model.layers)
+        if events <= MOST_EVENTS:
+            return False
+        group = divided.layout.dp * divided.strategy.microbatch
+        most = math.floor(divided.batch * MOST_EVENTS / events / group) * group
+        self.most_samples = max(self.most_samples, most)
+        return True
 
 
 def weigh(request: LayoutRequest, machine: TrainingMachine) -> WeighedMachine:
@@ -118,7 +141,11 @@ def weigh(request: LayoutRequest, machine: TrainingMachine) -> WeighedMachine:
             why = _reason(error)
             refusals[why] = refusals.get(why, 0) + 1
             continue
-        (found.fitting if fits else found.full).append(weighed)
+        if fits and not request.force and found.is_crowded(job, divided):
+            refusals[_CROWDED] = refusals.get(_CROWDED, 0) + 1
+            found.crowded.append(weighed)
+        else:
+            (found.fitting if fits else found.full).append(weighed)
     if found is None:
         raise _nothing_divides(request, machine)
     found.undivided, found.refusals = undivided, refusals
