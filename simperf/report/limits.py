@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
-__all__ = ["draw_limits", "format_limits", "limits_output", "plot_limits"]
+__all__ = ["draw_limits", "effective_rows", "format_limits", "limits_output", "plot_limits"]
 
 _SHOWN = 12
 _BAR = 20
@@ -54,9 +54,7 @@ def format_limits(
         rows_of_path.append(["others", f"{len(path) - _SHOWN} more", "", format_quantity(rest, "s"), f"{share:.1f} %"])
     nothing = Text("nothing was recorded on a timeline")
     parts += titled("Critical path", FittedTable((), rows_of_path, whole=(2,)) if path else nothing)
-    header, rows = found.rows()
-    shown = [row for row in rows if all_rows or row[4] != "0 %"]
-    hidden = len(rows) - len(shown)
+    header, shown, hidden = effective_rows(found, all_rows=all_rows)
     parts += titled("If one resource were faster", FittedTable(header, shown, left=("change",)))
     if hidden:
         parts.append(Text(f"  {hidden} more would change nothing", style="dim"))
@@ -67,6 +65,13 @@ def format_limits(
         title = f"Influence on {influences.metric} ({influences.method}, {influences.runs} runs)"
         parts += titled(title, FittedTable(*influences.rows()))
     return to_text(Group(*parts))
+
+
+def effective_rows(found: Limits, *, all_rows: bool = False) -> tuple[list[str], list[list[str]], int]:
+    """Header and rows of the resources that would change something, or of all, and how many rows are left out."""
+    header, rows = found.rows()
+    shown = [row for row in rows if all_rows or row[4] != "0 %"]
+    return header, shown, len(rows) - len(shown)
 
 
 def limits_output(

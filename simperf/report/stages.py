@@ -60,18 +60,24 @@ class Stages(NamedTuple):
         exposed = any(kind.startswith(_EXPOSED) for kind in self.columns)
         return f"Stages: percent of a step{', communication by what is exposed,' if exposed else ''} and memory"
 
+    def rows(self) -> list[tuple[str, ...]]:
+        """Cells of each stage: its number, percent of a step by `columns`, what is hidden, and the most memory."""
+        return [
+            (
+                str(stage),
+                *(f"{100 * self.share(stage, kind):.1f}" for kind in self.columns),
+                f"{100 * self.hidden(stage):.1f}",
+                format_quantity(self.memory[stage], "B") if stage in self.memory else "-",
+            )
+            for stage in self.times
+        ]
+
     def table(self) -> FittedTable:
-        """The table: a row a stage."""
-        columns = self.columns
+        """The table: a row a stage; what is hidden, if it is anything."""
         hides = any(self.hidden(stage) >= _SHOWN for stage in self.times)
-        words = [kind.removeprefix(_EXPOSED) for kind in columns]
-        heads = ["stage", *(word.replace(" ", "\n", 1) for word in words), *(["(hidden)"] if hides else []), "memory"]
-        rows = []
-        for stage in self.times:
-            row = [str(stage), *(f"{100 * self.share(stage, kind):.1f}" for kind in columns)]
-            row += [f"({100 * self.hidden(stage):.1f})"] if hides else []
-            rows.append([*row, format_quantity(self.memory[stage], "B") if stage in self.memory else "-"])
-        return FittedTable(heads, rows, gap=1)
+        words = [kind.removeprefix(_EXPOSED).replace(" ", "\n", 1) for kind in self.columns]
+        rows = [[*cells, *([f"({hidden})"] if hides else []), memory] for *cells, hidden, memory in self.rows()]
+        return FittedTable(["stage", *words, *(["(hidden)"] if hides else []), "memory"], rows, gap=1)
 
 
 def stages_of(metrics: Mapping[str, Metric]) -> Stages | None:

@@ -20,7 +20,7 @@ from simperf.teach.exercise import Language
 from simperf.teach.lesson import LANGUAGES, find_lesson
 from simperf.teach.outcome import Judgement
 from simperf.teach.pictures import draw_curves, draw_points, picture
-from simperf.teach.settings import Menu, Settings, Slider, Switch, defaults
+from simperf.teach.settings import Menu, Settings, Slider, Switch, control, defaults
 
 __all__ = ["UNPREDICTED", "Menu", "Page", "Slider", "Switch", "language_switch"]
 
@@ -121,20 +121,11 @@ class Page:
         def keep(changed: Mapping[str, Any]) -> None:
             self._kept["settings"] = dict(changed)
 
-        made = {name: self._element(name, one, values[name]) for name, one in settings.items()}
+        made = {
+            name: control(one, values[name], label=self.text.controls[name], say=self.say)
+            for name, one in settings.items()
+        }
         return mo.ui.dictionary(made, on_change=keep)
-
-    def _element(self, name: str, setting: Slider | Menu | Switch, value: Any) -> Any:
-        import marimo as mo
-
-        label = self.text.controls[name]
-        if isinstance(setting, Slider):
-            return mo.ui.slider(steps=list(setting.values), value=value, label=label, show_value=True)
-        if isinstance(setting, Menu):
-            named = {self.say(key): each for key, each in setting.named().items()}
-            chosen = next(key for key, each in named.items() if each == value)
-            return mo.ui.dropdown(named, value=chosen, label=label)
-        return mo.ui.switch(value=value, label=label)
 
     def prediction(self) -> Any:
         """A field for the reader's prediction, which `predicted` waits for."""

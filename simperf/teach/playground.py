@@ -13,7 +13,7 @@ from simperf.study.limits import Limits
 from simperf.teach.exercise import Language
 from simperf.teach.lesson import LANGUAGES, lessons_folder
 from simperf.teach.pictures import picture
-from simperf.teach.settings import Menu, Settings, Slider, Switch, defaults
+from simperf.teach.settings import Menu, Settings, Slider, control, defaults
 from simperf.units import format_quantity
 
 __all__ = ["PLAYGROUND", "Address", "Menu", "Playground", "Slider", "playground_notebook"]
@@ -97,18 +97,13 @@ class Playground:
         import marimo as mo
 
         values = address.read(settings)
-        made = {name: self._element(name, one, values[name]) for name, one in settings.items()}
+        made = {
+            name: control(one, values[name], label=self.text[name], say=self._say) for name, one in settings.items()
+        }
         return mo.ui.dictionary(made, on_change=address.keep)
 
-    def _element(self, name: str, setting: Slider | Menu | Switch, value: Any) -> Any:
-        import marimo as mo
-
-        label = self.text[name]
-        if isinstance(setting, Slider):
-            return mo.ui.slider(steps=list(setting.values), value=value, label=label, show_value=True)
-        assert isinstance(setting, Menu)
-        named = {self._names.get(key, key): one for key, one in setting.named().items()}
-        return mo.ui.dropdown(named, value=self._names.get(value, value), label=label)
+    def _say(self, name: str) -> str:
+        return self._names.get(name, name)
 
     def opening(self, chosen: Any) -> Any:
         """Title, question and controls."""

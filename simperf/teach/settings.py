@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Menu", "Settings", "Slider", "Switch", "defaults"]
+__all__ = ["Menu", "Settings", "Slider", "Switch", "control", "defaults"]
 
 #: points of a curve over a slider, at most
 _POINTS = 9
@@ -85,3 +85,26 @@ def defaults(settings: Settings) -> dict[str, Any]:
     {'n': 2, 'wait': False, 'where': 0}
     """
     return {name: one.named()[one.value] if isinstance(one, Menu) else one.value for name, one in settings.items()}
+
+
+def control(setting: Slider | Menu | Switch, value: Any, *, label: str, say: Callable[[str], str]) -> Any:
+    """A setting at a value as a slider, a choice or a switch of marimo.
+
+    Parameters
+    ----------
+    setting : Slider, Menu or Switch
+    value : object
+        What it is at: an option's value, not its name.
+    label : str
+    say : callable
+        Gives the names of options in the language of the page.
+    """
+    import marimo as mo
+
+    if isinstance(setting, Slider):
+        return mo.ui.slider(steps=list(setting.values), value=value, label=label, show_value=True)
+    if isinstance(setting, Menu):
+        named = {say(key): one for key, one in setting.named().items()}
+        chosen = next(key for key, one in named.items() if one == value)
+        return mo.ui.dropdown(named, value=chosen, label=label)
+    return mo.ui.switch(value=value, label=label)

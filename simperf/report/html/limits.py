@@ -10,7 +10,7 @@ from simperf.report.html.page import PageSection, numeric, page, paragraphs, rep
 from simperf.report.html.picture import on_page
 from simperf.report.html.result import result_sections
 from simperf.report.language import say
-from simperf.report.limits import draw_limits
+from simperf.report.limits import draw_limits, effective_rows
 from simperf.report.phrases import answer_words, interval_words
 from simperf.study.crossover import Flip
 from simperf.study.limits import Limits, percent
@@ -44,10 +44,9 @@ def limits_report(
     result = found.result
     text = say("Change of the {} with each resource made faster, the most effective first.")
     text = text.format(say(found.answer.metric))
-    header, rows = found.rows()
-    shown = [row for row in rows if row[4] != "0 %"]
+    header, shown, hidden = effective_rows(found)
     caption = "One resource faster at a time, then all at once"
-    caption += f"; {len(rows) - len(shown)} more would change nothing" if len(shown) < len(rows) else ""
+    caption += f"; {hidden} more would change nothing" if hidden else ""
     numbers = table(header, shown, caption=caption, numbers=numeric(shown))
     picture = on_page(lambda: draw_limits(found), name="limits", text=text)
     sections = [PageSection("If one resource were faster", picture + numbers)]
