@@ -25,7 +25,12 @@ from simperf.workload.transformers.parallel.activation import Activation
 from simperf.workload.transformers.parallel.casts import Casts
 from simperf.workload.transformers.parallel.expert_exchange import RowExchange, TokenExchange
 from simperf.workload.transformers.parallel.expert_sizes import ExpertSizes
-from simperf.workload.transformers.parallel.linear import accumulated, gradient_width
+from simperf.workload.transformers.parallel.linear import (
+    accumulated,
+    adds_in_product,
+    gradient_width,
+    placeholders_of,
+)
 from simperf.workload.transformers.parallel.network import FeedForward
 from simperf.workload.transformers.parallel.operations import SINGLE, each, weight_product
 from simperf.workload.transformers.parallel.record import PassRecord
@@ -49,11 +54,7 @@ class _Grouped:
     @property
     def placeholders(self) -> tuple[Kept, ...]:
         """Memory in place of its gradient, named by the shape of an expert's."""
-        fused = self.kernels.gradient_accumulation == "fused" and not self.sizes.fresh_gradients
-        if self.kernels.placeholders == "none" or not fused:
-            return ()
-        size = self.sizes.width * self.fan_in * self.fan_out
-        return (Kept(f"gradient {self.fan_out} x {self.fan_in}", size),)
+        return placeholders_of(self.fan_out, self.fan_in, self.kernels, self.sizes)
 
     @property
     def casts(self) -> Casts | None:
@@ -81,7 +82,7 @@ class _Grouped:
         narrow = casts.gradient(record) if casts is not None else ""
         for number, op in self._products(matmul(1, self.fan_in, k=self.fan_out, dtype=sizes.precision)):
             record.op(casts.product(op, "input") if casts else op, f"{made}{number}")
-        fused = self.kernels.gradient_accumulation == "fused" and not sizes.fresh_gradients
+        fused = adds_in_product(self.kernels, sizes)
         elements = self.fan_in * self.fan_out
         name = f"{self.name}.weight"
         if not fused:

@@ -25,7 +25,7 @@ from simperf.workload.transformers.parallel.tensor_exchanges import TensorExchan
 from simperf.workload.transformers.passes import Kept
 from simperf.workload.tuning import BASES
 
-__all__ = ["Linear", "accumulated", "frozen_weights", "gradient_width"]
+__all__ = ["Linear", "accumulated", "adds_in_product", "frozen_weights", "gradient_width", "placeholders_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,11 +141,7 @@ class Linear:
     @property
     def placeholders(self) -> tuple[Kept, ...]:
         """Memory in place of its gradient, named by its shape."""
-        fused = self.kernels.gradient_accumulation == "fused" and not self.sizes.fresh_gradients
-        if self.kernels.placeholders == "none" or not fused or self.sizes.frozen:
-            return ()
-        name = f"gradient {self.fan_out} x {self.fan_in}"
-        return (Kept(name, self.sizes.width * self.fan_in * self.fan_out),)
+        return placeholders_of(self.fan_out, self.fan_in, self.kernels, self.sizes)
 
     def forward(self, record: PassRecord, x: str, *, frees: tuple[str, ...] = ()) -> str:
         """Collectives and the product; the name of what it makes, with all tokens, or of a row with this rank's.
@@ -313,7 +309,7 @@ class Linear:
     def weight_gradient(self, record: PassRecord, x: str, gradient: str) -> None:
         """The gradient of the weight, of its input and the gradient of its output, added up over micro-batches."""
         name, sizes = f"{self.name}.weight", self.sizes
-        fused = self.kernels.gradient_accumulation == "fused" and not sizes.fresh_gradients
+        fused = adds_in_product(self.kernels, sizes)
         into = gradient_width(self.kernels, sizes) if fused else sizes.width
         tokens, precision, elements, casts = self.tokens, sizes.precision, self.fan_in * self.fan_out, self.casts
         if casts is not None:
@@ -370,6 +366,18 @@ def frozen_weights(weights: Iterable[Weight], sizes: RankSizes, *, matrices: boo
     """Memory of weights that are not trained; those of a block's `matrices` may be kept in fewer bits."""
     narrow = sizes.trained.adapters.width(sizes.width) if matrices else sizes.width
     return tuple(Kept(one.name, one.elements * (narrow if len(one.shape) == 2 else sizes.width)) for one in weights)
+
+
+def placeholders_of(fan_out: int, fan_in: int, kernels: LayerKernels, sizes: RankSizes) -> tuple[Kept, ...]:
+    """Memory in place of a matrix's gradient, which is added to its buffer inside of the product; by its shape."""
+    if kernels.placeholders == "none" or not adds_in_product(kernels, sizes) or sizes.frozen:
+        return ()
+    return (Kept(f"gradient {fan_out} x {fan_in}", sizes.width * fan_in * fan_out),)
+
+
+def adds_in_product(kernels: LayerKernels, sizes: RankSizes) -> bool:
+    """Whether the product that makes a weight's gradient adds it to that of the micro-batches before."""
+    return kernels.gradient_accumulation == "fused" and not sizes.fresh_gradients
 
 
 def gradient_width(kernels: LayerKernels, sizes: RankSizes) -> float:
