@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from simperf.collectives.effort import EffortError
+from simperf.collectives.plan_bounds import PlanBoundsError
 from simperf.errors import DeviceMemoryError, InputError, MachineError, Problem, UnknownNameError, nearest
 
 PROBLEM = Problem("no such thing", file="a.toml", line=3, key="machine.use", value="'x'", expected="a machine")
@@ -18,7 +18,7 @@ PROBLEM = Problem("no such thing", file="a.toml", line=3, key="machine.use", val
         InputError([PROBLEM, Problem("another")]),
         InputError(PROBLEM),
         DeviceMemoryError("it does not fit"),
-        EffortError(PROBLEM),
+        PlanBoundsError(PROBLEM),
         MachineError("gpu3 is not wired"),
     ],
     ids=lambda error: type(error).__name__,

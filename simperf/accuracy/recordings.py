@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from simperf.calibrate.baseline import Line, lines_of, roofline_steps, with_baseline
 from simperf.calibrate.cluster.accuracy import PredictedPoint, hold_against
 from simperf.calibrate.cluster.measure import priority_of
 from simperf.calibrate.cluster.profile import hold_profile, is_box, validation_of
 from simperf.calibrate.dataset import Dataset
 from simperf.calibrate.machines import find_gpu
-from simperf.calibrate.plain import Line, beside, lines_of, plain_steps
 from simperf.calibrate.sessions import parts, pool
 from simperf.calibrate.steps import step_predictor
 from simperf.calibrate.uncertainty.conformal import with_other_recordings
@@ -43,7 +43,7 @@ def recorded() -> Iterator[tuple[str, Validation]]:
             part = find_gpu(data, profile.gpu)
             found = validate(profile, data, part=part, steps=step_predictor(profile, part=part))
             lines = lines or lines_of(found, data)  # of the sessions that were fitted, which come first
-            yield title, beside(found, data, lines, plain_steps(profile))
+            yield title, with_baseline(found, data, lines, roofline_steps(profile))
 
 
 def boxed_clusters(*, priority: str = "") -> Iterator[tuple[str, tuple[PredictedPoint, ...]]]:

@@ -45,7 +45,7 @@ class Checked:
     unit : str
         Of the reading.
     plain : float, optional
-        What a model of two constants says, in the reading's unit; see `simperf.calibrate.plain`.
+        What a model of two constants says, in the reading's unit; see `simperf.calibrate.baseline`.
     """
 
     key: str

@@ -28,10 +28,10 @@ def validate(profile: ProfilePart | str | os.PathLike[str], data: Files) -> Vali
     InputError
         What cannot be read or predicted.
     """
+    from simperf.calibrate.baseline import lines_of, roofline_steps, with_baseline
     from simperf.calibrate.cluster.profile import hold_profile, is_box, validation_of
     from simperf.calibrate.dataset import Dataset
     from simperf.calibrate.machines import find_gpu
-    from simperf.calibrate.plain import beside, lines_of, plain_steps
     from simperf.calibrate.sessions import pool
     from simperf.calibrate.steps import step_predictor
 
@@ -44,4 +44,4 @@ def validate(profile: ProfilePart | str | os.PathLike[str], data: Files) -> Vali
     part = find_gpu(dataset, known.gpu)
     with of_file(paths):
         found = check(known, dataset, part=part, steps=step_predictor(known, part=part))
-    return beside(found, dataset, lines_of(found, dataset), plain_steps(known))
+    return with_baseline(found, dataset, lines_of(found, dataset), roofline_steps(known))

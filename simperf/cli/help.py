@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-__all__ = ["EXAMPLES", "TASKS", "CommandApp", "HelpCommand", "HelpGroup"]
+__all__ = ["EXAMPLES", "RENAMED", "TASKS", "CommandApp", "HelpCommand", "HelpGroup"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 #: commands by what a person wants to do, in the order of the help
@@ -57,9 +57,11 @@ EXAMPLES: Mapping[str, str] = {
     "calibrate import": "calibrate import all_reduce.log -o data.json",
     "calibrate fit": "calibrate fit machine.json -o profile.toml",
     "calibrate validate": "calibrate validate profile.toml machine.json",
-    "calibrate unseen": "calibrate unseen FOLDER -o unseen.toml",
+    "calibrate leave-out": "calibrate leave-out FOLDER -o unseen.toml",
     "calibrate kernels": "calibrate kernels FOLDER h100-sxm5-80gb -o h100.toml",
 }
+#: commands that were called otherwise, and what they are called now
+RENAMED: Mapping[str, str] = {"calibrate unseen": "calibrate leave-out"}
 #: the widest help, and where the explanations of options and commands begin, at most [characters]
 _WIDEST, _MARGIN = 120, 30
 #: bounds of a number that need no words: none below 0, and what nobody comes near
@@ -88,6 +90,13 @@ class HelpGroup(TyperGroup):
     def get_usage(self, ctx: Any) -> str:
         """The line of the help that says how it is called, which errors repeat."""
         return _usage(self, ctx)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that is meant; one that was renamed ends in an error with its new name."""
+        new = RENAMED.get(f"{ctx.command_path} {args[0]}".partition(" ")[2])
+        if new is not None:
+            ctx.fail(f"'{args[0]}' is called '{new.rpartition(' ')[2]}' now: simperf {new}")
+        return super().resolve_command(ctx, args)
 
 
 class CommandApp(typer.Typer):

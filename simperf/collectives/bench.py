@@ -104,7 +104,7 @@ def measure(call: Call, *removed: object, **options: Any) -> Row:
     """Run one algorithm at one size, or what NCCL would choose at that size.
 
     Entry times and background traffic are those of `simperf.collectives.execute`; the time counts from 0.
-    A plan beyond the call's effort is refused, unless `exact` forces it.
+    A plan beyond the call's bounds is refused, unless `exact` forces it.
 
     Parameters
     ----------
@@ -117,8 +117,8 @@ def measure(call: Call, *removed: object, **options: Any) -> Row:
     ------
     InputError
         What NCCL does not take, or cannot run on.
-    EffortError
-        The plan takes more than the effort.
+    PlanBoundsError
+        The plan takes more than the bounds.
     FloorError
         The time is below the bound: a defect of the model.
     """

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from typing import Any
 
-from simperf.collectives.effort import ASKED, Effort
 from simperf.collectives.execute import Execution, check_size, execute
 from simperf.collectives.executors.host_threads import BY_STACK, has_network_stacks
 from simperf.collectives.executors.rotation import turns
 from simperf.collectives.machine_plans import plan_for, reducing_sites
 from simperf.collectives.nccl import COLLECTIVES
 from simperf.collectives.placement import PLAIN, Transport, place
+from simperf.collectives.plan_bounds import ASKED, PlanBounds
 from simperf.collectives.protocols import protocol_transport
 from simperf.collectives.settings import HOSTED, NCCL, NcclSettings
 from simperf.collectives.tuners import tuner_of
@@ -75,7 +75,7 @@ class Call:
         When each rank calls the collective [s].
     background : sequence of (str, str, float)
         Traffic from node to node [B/s].
-    effort : Effort
+    bounds : PlanBounds
         Most that is simulated.
     measured : MeasuredCollectives
         Times that NCCL's collectives take where they were measured.
@@ -94,7 +94,7 @@ class Call:
     exact: bool = False
     entry_times: Sequence[float] | None = None
     background: Sequence[tuple[str, str, float]] = ()
-    effort: Effort = ASKED
+    bounds: PlanBounds = ASKED
     measured: MeasuredCollectives = field(default_factory=MeasuredCollectives)
     host: Callable[[Call, NcclSettings], float] | None = None
 
@@ -133,12 +133,12 @@ class Call:
             ranks=self.ranks,
             nbytes=self.nbytes,
             transport=transport,
-            effort=self.effort,
+            bounds=self.bounds,
             **options,
         )
         placement = place(plan, machine, ranks=self.ranks, servers=sites)
         if not self.exact and (self.background or not turns(plan, placement, self.nbytes, transport, entry or (0.0,))):
-            self.effort.check(plan, placement)
+            self.bounds.check(plan, placement)
         run = execute(
             plan,
             machine,
@@ -148,7 +148,7 @@ class Call:
             background=self.background,
             exact=self.exact,
             placement=placement,
-            effort=self.effort,
+            bounds=self.bounds,
         )
         return Played(run, transport, (sites or machine.cpus) if plan.nservers else ())
 
@@ -174,7 +174,7 @@ class Call:
         settings = NcclSettings.read(self.algorithm, given, at="")
         tuner = tuner_of(self.machine, self.ranks, self.collective, settings, measured=self.known)
         choice = tuner.best(self.nbytes)
-        run = choice.play(entry_times=self.entry_times, background=self.background, effort=self.effort)
+        run = choice.play(entry_times=self.entry_times, background=self.background, bounds=self.bounds)
         if settings.timing in HOSTED:
             run = replace(run, time=self._hosted(settings))
         helpers = choice.placement.nodes[len(self.ranks) :]

@@ -8,7 +8,6 @@ from typing import Any
 
 import simpy
 
-from simperf.collectives.effort import ASKED, Effort
 from simperf.collectives.executors import (
     ChannelFlows,
     Collapsed,
@@ -24,6 +23,7 @@ from simperf.collectives.executors.host_threads import has_network_stacks
 from simperf.collectives.executors.isolated import play_isolated
 from simperf.collectives.placement import PLAIN, Placement, Transport, place
 from simperf.collectives.plan import Plan
+from simperf.collectives.plan_bounds import ASKED, PlanBounds
 from simperf.engine.simulation import Simulation
 from simperf.errors import InputError, Problem, refuse_removed
 from simperf.hardware import Machine
@@ -102,7 +102,7 @@ def execute(
     background: Sequence[tuple[str, str, float]] = (),
     exact: bool = False,
     placement: Placement | None = None,
-    effort: Effort = ASKED,
+    bounds: PlanBounds = ASKED,
     **removed: Any,
 ) -> Execution:
     """Run a plan alone on a machine.
@@ -131,7 +131,7 @@ def execute(
     placement : Placement, optional
         Where the participants sit (`simperf.collectives.placement.place`), instead of `ranks`: servers on nodes of
         their own, or the same plan with several payloads, as it keeps the routes that were found.
-    effort : Effort
+    bounds : PlanBounds
         Most that is simulated send by send where `exact` does not force it.
 
     Raises
@@ -152,9 +152,9 @@ def execute(
     traffic = [(tuple(machine.route(src, dst).resources), rate) for src, dst, rate in background]
     placed = PlacedPlan(plan, placement, transport)
     if has_network_stacks(machine) or machine.hosting.shaped:
-        effort.check_events(plan)
+        bounds.check_events(plan)
         return _between_hosts(placed, nbytes, entry, machine=machine, traffic=traffic)
-    return play_isolated(placed, nbytes, entry, traffic=traffic, exact=exact, effort=effort)
+    return play_isolated(placed, nbytes, entry, traffic=traffic, exact=exact, bounds=bounds)
 
 
 def _between_hosts(

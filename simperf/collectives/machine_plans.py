@@ -7,11 +7,11 @@ from math import inf, sqrt
 from typing import Any
 
 from simperf.collectives.algorithms import make_plan, options_of
-from simperf.collectives.effort import ASKED, Effort, EffortError
 from simperf.collectives.execute import execute
 from simperf.collectives.executors.rotation import turns
 from simperf.collectives.placement import PLAIN, Placement, Transport, place
 from simperf.collectives.plan import Plan
+from simperf.collectives.plan_bounds import ASKED, PlanBounds, PlanBoundsError
 from simperf.collectives.plans.gloo import segments_for
 from simperf.errors import InputError, Problem
 from simperf.hardware import Machine, find_rings
@@ -40,7 +40,7 @@ def plan_for(
     ranks: Sequence[str],
     nbytes: float = 0.0,
     transport: Transport = PLAIN,
-    effort: Effort = ASKED,
+    bounds: PlanBounds = ASKED,
     **options: Any,
 ) -> Plan:
     """Make a plan whose options suit the machine, where they are not given.
@@ -62,7 +62,7 @@ def plan_for(
         Payload that the chunks are chosen for [B].
     transport : Transport
         Latencies that the chunks are chosen for.
-    effort : Effort
+    bounds : PlanBounds
         Bounds the chunks that are chosen.
     **options
         Options of the algorithm that are given.
@@ -75,7 +75,7 @@ def plan_for(
     known = options_of(collective, algorithm)
     chosen: dict[str, Any] = dict(options)
     if "degree" in known and "degree" not in options and len(ranks) > 2:
-        options = chosen = _shape(machine, collective, algorithm, ranks, nbytes, transport, effort, chosen)
+        options = chosen = _shape(machine, collective, algorithm, ranks, nbytes, transport, bounds, chosen)
     if "orders" in known and not {"orders", "channels"} & set(options):
         orders, weights = _rings(machine, ranks)
         chosen |= {"orders": orders, "weights": weights}
@@ -90,7 +90,7 @@ def plan_for(
         chosen["segments"] = segments_for(nbytes, len(ranks))
     if "chunks" in known and "chunks" not in options:
         chain = options.get("degree") == 1
-        chosen["chunks"] = suitable_chunks(machine, ranks, nbytes, transport=transport, chain=chain, effort=effort)
+        chosen["chunks"] = suitable_chunks(machine, ranks, nbytes, transport=transport, chain=chain, bounds=bounds)
     return make_plan(collective, algorithm, nranks=len(ranks), **chosen)
 
 
@@ -101,29 +101,29 @@ def _shape(
     ranks: Sequence[str],
     nbytes: float,
     transport: Transport,
-    effort: Effort,
+    bounds: PlanBounds,
     options: dict[str, Any],
 ) -> dict[str, Any]:
     """The options with the degree of the faster tree: binary, or a chain with all chunks up before any comes down.
 
-    Each is executed alone, and the machine keeps the choice. A tree beyond the effort is no candidate; where both
+    Each is executed alone, and the machine keeps the choice. A tree beyond the bounds is no candidate; where both
     are, the binary one is taken.
     """
     chain = {"degree": 1, **({"overlap": False} if "overlap" in options_of(collective, algorithm) else {})}
     trees = ({**options, "degree": 2}, {**chain, **options})
     kept: dict[Any, int] = machine.kept.setdefault("trees", {})
-    key = (collective, algorithm, tuple(ranks), nbytes, repr(transport), effort, repr(sorted(options.items())))
+    key = (collective, algorithm, tuple(ranks), nbytes, repr(transport), bounds, repr(sorted(options.items())))
     if key not in kept:
 
         def lay_out(tree: Mapping[str, Any]) -> tuple[Plan, Placement] | None:
             plan = plan_for(
-                machine, collective, algorithm, ranks=ranks, nbytes=nbytes, transport=transport, effort=effort, **tree
+                machine, collective, algorithm, ranks=ranks, nbytes=nbytes, transport=transport, bounds=bounds, **tree
             )
             placement = place(plan, machine, ranks=ranks)
             try:
                 if not turns(plan, placement, nbytes, transport, (0.0,)):
-                    effort.check(plan, placement)
-            except EffortError:
+                    bounds.check(plan, placement)
+            except PlanBoundsError:
                 return None
             return plan, placement
 
@@ -132,8 +132,8 @@ def _shape(
                 return inf
             plan, placement = laid
             try:
-                run = execute(plan, machine, nbytes=nbytes, transport=transport, placement=placement, effort=effort)
-            except EffortError:
+                run = execute(plan, machine, nbytes=nbytes, transport=transport, placement=placement, bounds=bounds)
+            except PlanBoundsError:
                 return inf
             return run.time
 
@@ -176,7 +176,7 @@ def suitable_chunks(
     *,
     transport: Transport = PLAIN,
     chain: bool = False,
-    effort: Effort = ASKED,
+    bounds: PlanBounds = ASKED,
 ) -> int:
     """Number of chunks for a pipeline down a tree and up it.
 
@@ -191,8 +191,8 @@ def suitable_chunks(
     rate = min((machine.resources[name] for name in hop.resources), default=float("inf"))
     latency = transport.latency(hop)
     # a chain's sends go through arrays, both ways and over two links or more
-    along = min(MOST_CHAIN, effort.crossings // (12 * n))
-    limit = max(1, along if chain else min(MOST_CHUNKS, effort.sends // n))
+    along = min(MOST_CHAIN, bounds.crossings // (12 * n))
+    limit = max(1, along if chain else min(MOST_CHUNKS, bounds.sends // n))
     if latency <= 0.0:
         return limit
     return max(1, min(limit, round(sqrt(depth * nbytes / (latency * rate)))))

@@ -17,7 +17,6 @@ from itertools import pairwise
 from typing import Any
 
 from simperf.collectives.channels import ChannelSet
-from simperf.collectives.effort import ASKED, Effort
 from simperf.collectives.execute import Execution, PlacedPlan, entries_of, execute
 from simperf.collectives.executors.channel_flows import play_channels
 from simperf.collectives.floor import floor
@@ -38,6 +37,7 @@ from simperf.collectives.networks import (
 )
 from simperf.collectives.placement import Placement, Transport
 from simperf.collectives.plan import Plan
+from simperf.collectives.plan_bounds import ASKED, PlanBounds
 from simperf.collectives.protocols import PROTOCOLS, protocol_transport
 from simperf.collectives.settings import DEFAULTS, TIMINGS, NcclSettings
 from simperf.collectives.staging import StagedMachine
@@ -120,7 +120,7 @@ class Choice:
         *,
         entry_times: Sequence[float] | None = None,
         background: Sequence[tuple[str, str, float]] = (),
-        effort: Effort = ASKED,
+        bounds: PlanBounds = ASKED,
     ) -> Execution:
         """Simulate it on a network of its own.
 
@@ -130,7 +130,7 @@ class Choice:
             When each rank calls the collective [s]; channels begin when the last one has.
         background : sequence of (str, str, float)
             Traffic from node to node that wants so much bandwidth [B/s] all the time and shares the links.
-        effort : Effort
+        bounds : PlanBounds
             Most that is simulated send by send, where sends are simulated one by one.
         """
         last = max(entries_of(self.plan, entry_times)[: self.plan.nranks])
@@ -138,7 +138,7 @@ class Choice:
             traffic = [(tuple(self.machine.route(src, dst).resources), rate) for src, dst, rate in background]
             capacities = self.placement.machine.resources
             return play_channels(self.channels, self.plan.nranks, start=last, capacities=capacities, traffic=traffic)
-        effort.check(self.plan, self.placement)
+        bounds.check(self.plan, self.placement)
         run = execute(
             self.plan,
             self.machine,
@@ -147,7 +147,7 @@ class Choice:
             transport=self.transport,
             background=background,
             placement=self.placement,
-            effort=effort,
+            bounds=bounds,
         )
         return replace(run, time=max(run.time, last + self.least))
 

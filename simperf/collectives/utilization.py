@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from simperf.collectives.channels import ChannelBytes
-from simperf.collectives.moved import Moved
+from simperf.collectives.traffic import LinkTraffic
 from simperf.hardware.route_classes import LinkNames
 
 __all__ = ["Utilization"]
@@ -41,7 +41,7 @@ class Utilization(Mapping[str, float]):
             found = self._busiest_class(moved)
             if found is not None:
                 return found
-        if not isinstance(moved, Moved) or not self._time:
+        if not isinstance(moved, LinkTraffic) or not self._time:
             name = max(self._named, key=lambda name: (round(self._named[name], DIGITS), name), default="")
             return name, self._named.get(name, 0.0)
         loads = moved.amounts / moved.links.capacity[: len(moved.amounts)] / self._time

@@ -9,13 +9,13 @@ if TYPE_CHECKING:
     from simperf.cost.fitted import FittedRoofline
     from simperf.cost.formulas import MatrixConstants, matrix_time, row_time, stream_time
     from simperf.cost.roofline import SHARPNESS, Roofline
+    from simperf.cost.roofline_draws import Miss, Unseen, UnseenRoofline, sort_of
     from simperf.cost.rows import RowLaunch, pressure, row_launch
     from simperf.cost.seams import GpuRates, OpCost, OpModel, SizeModel
     from simperf.cost.settings import CostSettings, ProcessorCalls
     from simperf.cost.sizes import AlphaBeta, FixedTime, PiecewiseAlphaBeta, Pipelined
     from simperf.cost.table import Estimate, MeasuredTable
     from simperf.cost.tiles import Tiling, tiling
-    from simperf.cost.unseen import Miss, Unseen, UnseenRoofline, sort_of
 else:
     __getattr__, __dir__ = public_names(
         __name__,
@@ -30,7 +30,7 @@ else:
             "sizes": ("AlphaBeta", "FixedTime", "PiecewiseAlphaBeta", "Pipelined"),
             "table": ("Estimate", "MeasuredTable"),
             "tiles": ("Tiling", "tiling"),
-            "unseen": ("Miss", "Unseen", "UnseenRoofline", "sort_of"),
+            "roofline_draws": ("Miss", "Unseen", "UnseenRoofline", "sort_of"),
         },
     )
 

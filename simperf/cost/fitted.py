@@ -19,7 +19,7 @@ from simperf.workload.op import MATRIX_FAMILIES, Gemm, Op
 from simperf.workload.precision import element_size
 
 if TYPE_CHECKING:
-    from simperf.cost.unseen import UnseenRoofline
+    from simperf.cost.roofline_draws import UnseenRoofline
 
 __all__ = ["TILED", "FittedRoofline", "tile_share"]
 

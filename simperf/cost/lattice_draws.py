@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import exp, sqrt
 
-from simperf.cost.unseen import even_normal
+from simperf.cost.roofline_draws import even_normal
 
 __all__ = ["ALIKE", "DRAW", "MOST_SPREAD", "drawn_factor"]
 

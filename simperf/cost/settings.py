@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from simperf.cost.collectives import MeasuredCollectives
 
 if TYPE_CHECKING:
-    from simperf.cost.unseen import Unseen
+    from simperf.cost.roofline_draws import Unseen
 
 __all__ = ["CostSettings", "ProcessorCalls"]
 

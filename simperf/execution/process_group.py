@@ -18,13 +18,13 @@ from simperf.collectives.algorithms import algorithms, options_of
 from simperf.collectives.execute import Context, Execution, PlacedPlan, start
 from simperf.collectives.executors import Executor
 from simperf.collectives.machine_plans import plan_for, reducing_sites
-from simperf.collectives.moved import add_up
 from simperf.collectives.nccl import COLLECTIVES as OF_NCCL
 from simperf.collectives.nccl_kernels import direct_protocol
 from simperf.collectives.placement import PLAIN, Transport, place
 from simperf.collectives.plan import COLLECTIVES
 from simperf.collectives.plans.direct import one_send
 from simperf.collectives.settings import NCCL, NcclSettings, default_algorithm, find_algorithm, runs_on
+from simperf.collectives.traffic import add_up
 from simperf.engine.device import Device
 from simperf.errors import InputError, Problem, ProgramError, UnknownNameError
 from simperf.execution.point_to_point import Pairs

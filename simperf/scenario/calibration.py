@@ -15,7 +15,7 @@ from simperf.scenario.schema import CostTable
 from simperf.scenario.settings import CostSettings, Scenario
 
 if TYPE_CHECKING:
-    from simperf.cost.unseen import Unseen
+    from simperf.cost.roofline_draws import Unseen
     from simperf.hardware import ProfilePart
 
 __all__ = [
@@ -89,7 +89,7 @@ def unseen_profile() -> ProfilePart:
 
 def unseen_draw(draw: int, *, said: Sequence[str] = ()) -> Unseen:
     """Draw `draw` of how far GPUs without a profile lie from their rooflines; `said` has a stated efficiency."""
-    from simperf.cost.unseen import SORTS, STEPS, Miss, Unseen
+    from simperf.cost.roofline_draws import SORTS, STEPS, Miss, Unseen
 
     models = {name.removeprefix("unseen."): one.at() for name, one in unseen_profile().model.items()}
     alike = models.pop("gpu")["alike"]

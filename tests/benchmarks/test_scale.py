@@ -4,7 +4,7 @@ from simperf import make_scenario, run
 from simperf.collectives import algorithms
 from simperf.collectives.bench import best_rows, measure
 from simperf.collectives.calls import Call
-from simperf.collectives.effort import SURVEY
+from simperf.collectives.plan_bounds import SURVEY
 from simperf.errors import InputError
 from simperf.hardware import build_cluster
 from simperf.study.sweep import sweep
@@ -35,7 +35,7 @@ def tables(servers, sizes):
     for name in algorithms("all-reduce"):
         try:
             found[name] = [
-                measure(Call(machine, "all-reduce", name, nbytes=size, ranks=machine.gpus, effort=SURVEY))
+                measure(Call(machine, "all-reduce", name, nbytes=size, ranks=machine.gpus, bounds=SURVEY))
                 for size in reversed(sizes)
             ]
         except InputError:

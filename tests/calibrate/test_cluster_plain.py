@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from simperf.calibrate.cluster.accuracy import hold_against, summaries
-from simperf.calibrate.cluster.baseline import Plain
+from simperf.calibrate.cluster.baseline import TwoConstants
 from simperf.calibrate.cluster.scenarios import Compute
 from simperf.calibrate.dataset import Dataset, Measurement
 from simperf.report.cluster import cluster_markdown
@@ -12,7 +12,7 @@ from tests.calibrate.test_cluster_fitting import synthesise
 
 RATE, MIB = 25e6, float(1 << 20)
 SHAPE = {"rate": RATE, "burst": 32768.0, "queue": 524288.0}
-TWO = Plain(latency=1e-3, share=0.8)
+TWO = TwoConstants(latency=1e-3, share=0.8)
 WIRE = MIB / (0.8 * RATE)
 COMPUTE = {"m": Compute(0.1, 0.2, 0.01, layers=4, width=256)}
 
@@ -24,10 +24,10 @@ def says(series, **at):
 def test_the_smallest_and_the_largest_send_tell_both():
     at = [{**SHAPE, "nbytes": size} for size in (65536.0, 4 * MIB, 0.0, MIB)]
     points = [Measurement("send", one, (1e-3 + one["nbytes"] / (0.8 * RATE),)) for one in at]
-    found = Plain.of(points)
+    found = TwoConstants.of(points)
     assert (found.latency, found.share) == pytest.approx((1e-3, 0.8))
-    assert Plain.of(points[:1]) is None
-    assert Plain.of(Measurement("round-trip", one, (1.0,)) for one in at) is None
+    assert TwoConstants.of(points[:1]) is None
+    assert TwoConstants.of(Measurement("round-trip", one, (1.0,)) for one in at) is None
 
 
 @pytest.mark.parametrize(

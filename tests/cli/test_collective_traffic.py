@@ -5,7 +5,7 @@ import json
 import pytest
 
 from simperf.cli import main
-from simperf.collectives.effort import Effort
+from simperf.collectives.plan_bounds import PlanBounds
 
 RING = ["collective", "all-reduce", "--topology", "ring", "--ranks", "4", "-b", "4M", "-e", "4M"]
 STAR = ["collective", "all-reduce", "--topology", "star", "--ranks", "8", "-b", "1M", "-e", "1M"]
@@ -75,7 +75,7 @@ def test_what_is_refused_with_a_reason(capsys, words, texts):
 
 
 def test_what_is_too_large_is_left_out_and_said(capsys, monkeypatch):
-    monkeypatch.setattr("simperf.study.collective.comparison.SURVEY", Effort(events=100, crossings=90))
+    monkeypatch.setattr("simperf.study.collective.comparison.SURVEY", PlanBounds(events=100, crossings=90))
     code, out, err = run(capsys, *STAR, "--best")
     assert code == 0
     assert "sharded at 1M" in out
@@ -88,7 +88,7 @@ def test_what_is_too_large_is_left_out_and_said(capsys, monkeypatch):
 
 
 def test_a_map_leaves_out_what_is_too_large(capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr("simperf.study.collective.comparison.MAP", Effort(crossings=50))
+    monkeypatch.setattr("simperf.study.collective.comparison.MAP", PlanBounds(crossings=50))
     code, _, err = run(capsys, *STAR, "--map", str(tmp_path / "m.svg"), "--algo", "ring,halving-doubling")
     assert code == 0
     assert "left out: halving-doubling over 8:" in err

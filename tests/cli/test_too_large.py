@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 import simperf
-from simperf.collectives.effort import Effort
+from simperf.collectives.plan_bounds import PlanBounds
 from simperf.engine.simulation import Simulation
 from simperf.errors import InputError, ProgramError
 from simperf.programs import PROGRAMS
@@ -173,7 +173,7 @@ def test_force_plays_candidates_of_a_plan_however_many_events_they_have(plan, si
 
 
 def test_force_plays_a_collective_of_too_many_sends(simperf, monkeypatch):
-    small = Effort(crossings=50, events=10, memory=1.0)
+    small = PlanBounds(crossings=50, events=10, memory=1.0)
     monkeypatch.setattr("simperf.study.collective.comparison.ASKED", small)
     monkeypatch.setattr("simperf.study.collective.comparison.SURVEY", small)
     words = ["collective", "all-reduce", "--topology", "star", "--ranks", "8", "-b", "1M", "-e", "1M"]

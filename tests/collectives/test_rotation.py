@@ -1,4 +1,4 @@
-"""Plans that look the same from every rank (rotation), and the memory of the step-exact executor (effort)."""
+"""Plans that look the same from every rank (rotation), and the memory of the step-exact executor (bounds)."""
 
 import numpy as np
 import pytest
@@ -6,9 +6,9 @@ import pytest
 from simperf.collectives import Transport, execute, make_plan
 from simperf.collectives.bench import measure
 from simperf.collectives.calls import Call
-from simperf.collectives.effort import Effort, EffortError
 from simperf.collectives.executors.rotation import rotate, turns
 from simperf.collectives.placement import PLAIN, place
+from simperf.collectives.plan_bounds import PlanBounds, PlanBoundsError
 from simperf.errors import InputError
 from simperf.hardware import build_topology
 
@@ -84,11 +84,11 @@ def test_thousands_of_ranks(kind):
 
 def test_step_by_step_what_does_not_fit_is_refused_with_what_would():
     star = build_topology("star", 16_384, bandwidth=50e9)
-    with pytest.raises(EffortError, match=r"268,419,072 sends are known at one time and need some 644 GB") as error:
+    with pytest.raises(PlanBoundsError, match=r"268,419,072 sends are known at one time and need some 644 GB") as error:
         execute(plan_of("all-reduce/sharded", 16_384), star, nbytes=1e6, exact=True)
     assert "3,333,333 of them, which fit into 8 GB: fewer ranks" in str(error.value)
     tree = make_plan("all-reduce", "pipelined-tree", nranks=8, chunks=16)
-    small, few = build_topology("star", 8, bandwidth=1e9), Effort(memory=1e5)
-    with pytest.raises(EffortError, match="fewer ranks or chunks"):
-        execute(tree, small, nbytes=1e6, exact=True, effort=few)
-    assert execute(plan_of("all-reduce/ring", 8), small, nbytes=1e6, exact=True, effort=few).method == "step-exact"
+    small, few = build_topology("star", 8, bandwidth=1e9), PlanBounds(memory=1e5)
+    with pytest.raises(PlanBoundsError, match="fewer ranks or chunks"):
+        execute(tree, small, nbytes=1e6, exact=True, bounds=few)
+    assert execute(plan_of("all-reduce/ring", 8), small, nbytes=1e6, exact=True, bounds=few).method == "step-exact"

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 import simperf
 from simperf.collectives import execute, make_plan
 from simperf.collectives.channels import ChannelBytes
-from simperf.collectives.moved import Moved
 from simperf.collectives.nccl import Tuner
+from simperf.collectives.traffic import LinkTraffic
 from simperf.collectives.utilization import DIGITS, Utilization
 from simperf.hardware import Catalog, build_cluster
 
@@ -48,7 +48,7 @@ def test_the_busiest_link_of_arrays_is_that_of_the_names(machine, algorithm, nby
     run = execute(plan, machine, nbytes=nbytes, ranks=machine.gpus)
     found = Utilization(run.moved, machine.resources, run.time)
     name, load = by_hand(dict(run.moved), machine.resources, run.time)
-    assert isinstance(run.moved, Moved)
+    assert isinstance(run.moved, LinkTraffic)
     assert found.busiest == (name, pytest.approx(load, rel=1e-12))
     assert 0.0 < load <= 1.0 + 1e-9
 

@@ -47,7 +47,7 @@ LINES = {
     ("calibrate", "measure"): ("--list",),
     ("calibrate", "cluster"): ("--replay b.json",),
     ("calibrate", "validate"): ("p.toml d.json",),
-    ("calibrate", "unseen"): (".",),
+    ("calibrate", "leave-out"): (".",),
     ("calibrate", "kernels"): (". h100-sxm5-80gb",),
     ("accuracy",): ("s.toml",),
     ("trace",): ("nowhere.py:Net --input 3,8,8 --output out.json",),

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from simperf.collectives import collective_event, execute, make_plan
-from simperf.collectives.effort import Effort
 from simperf.collectives.links import Hops, Links
 from simperf.collectives.placement import place
+from simperf.collectives.plan_bounds import PlanBounds
 from simperf.collectives.rounds import solve
 from simperf.engine.maxmin import max_min_rates
 from simperf.engine.simulation import Simulation
@@ -108,7 +108,7 @@ def test_what_would_take_hours_is_refused_with_a_reason():
         execute(make_plan("all-reduce", "naive", nranks=9_000), wide, nbytes=1e6)
     star, plan = build_topology("star", 16, bandwidth=1e9), make_plan("all-reduce", "double-binary-tree", nranks=16)
     with pytest.raises(InputError, match="has to be simulated"):
-        execute(plan, star, nbytes=1e6, effort=Effort(events=1_000))
+        execute(plan, star, nbytes=1e6, bounds=PlanBounds(events=1_000))
     assert execute(plan, star, nbytes=1e6, exact=True).method == "step-exact"
 
 

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from simperf.collectives import execute, make_plan, rounds
 from simperf.collectives.links import Hops, Links
-from simperf.collectives.moved import add_up
 from simperf.collectives.placement import Placement, Transport
 from simperf.collectives.plan_routes import PlanRoutes
 from simperf.collectives.rounds import solve
+from simperf.collectives.traffic import add_up
 from simperf.hardware import Catalog, build_cluster
 from simperf.layout.flow_classes import flow_classes
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from simperf.calibrate.fit.model import Array
 from simperf.cost import Roofline, Unseen, UnseenRoofline, sort_of
-from simperf.cost.unseen import step_sort
+from simperf.cost.roofline_draws import step_sort
 from simperf.files import read_toml
 from simperf.hardware import GpuPart
 from simperf.run import run
@@ -30,7 +30,7 @@ from simperf.workload.zoo import load
 
 __all__ = ["DRAWS", "MeasuredStep", "measured_steps"]
 
-#: draws of a step's kernels: as many lie evenly (`simperf.cost.unseen`)
+#: draws of a step's kernels: as many lie evenly (`simperf.cost.roofline_draws`)
 DRAWS = 20
 #: figure of a scenario of one GPU that is such a step
 _MEASURED = "metrics.samples per second"
@@ -67,7 +67,7 @@ class MeasuredStep:
 
     @property
     def sort(self) -> str:
-        """One of `simperf.cost.unseen.STEPS`."""
+        """One of `simperf.cost.roofline_draws.STEPS`."""
         return step_sort(self.precision)
 
     @property

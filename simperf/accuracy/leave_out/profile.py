@@ -80,7 +80,7 @@ def unseen_text(cases: Sequence[Mapping[str, Any]], steps: Sequence[MeasuredStep
         title += f" and {len(steps)} training steps of {len(architectures)}"
         made["steps"] = "the measured scenarios, one GPU alone"
     data = Dataset(f"{title}, each left out and predicted from the others", made=made)
-    command = {"command": "simperf calibrate unseen FOLDER"}
+    command = {"command": "simperf calibrate leave-out FOLDER"}
     return models_text(
-        data, {**models, **whole}, points=points + len(steps), made=command, command="simperf calibrate unseen"
+        data, {**models, **whole}, points=points + len(steps), made=command, command="simperf calibrate leave-out"
     )

@@ -31,7 +31,7 @@ class StepMiss:
     Parameters
     ----------
     architecture, sort : str
-        Of the GPU; of the step, one of `simperf.cost.unseen.STEPS`.
+        Of the GPU; of the step, one of `simperf.cost.roofline_draws.STEPS`.
     missed : float
         Measured over predicted time [1].
     kernels : ndarray

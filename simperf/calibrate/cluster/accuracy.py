@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simperf.calibrate.cluster.baseline import Plain
+from simperf.calibrate.cluster.baseline import TwoConstants
 from simperf.calibrate.cluster.fitting import draws, fit_constants, fitted_points
 from simperf.calibrate.cluster.scenarios import compute_of, predict, predictable
 from simperf.calibrate.dataset import Dataset, Measurement, Value
@@ -111,7 +111,7 @@ def hold_against(
     if stack is None:
         stack = fit_constants(data, rate).stack
     sends = fitted_points(data, rate)
-    seen, plain = {point.key for point in sends}, Plain.of(sends)
+    seen, plain = {point.key for point in sends}, TwoConstants.of(sends)
     compute = compute_of(data)
     drawn = draws(data, samples, rate=rate)
     rows = []

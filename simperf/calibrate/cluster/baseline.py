@@ -20,11 +20,11 @@ from simperf.collectives import make_plan
 from simperf.training.data.buckets import assign_buckets
 from simperf.training.step import Gradient
 
-__all__ = ["Plain"]
+__all__ = ["TwoConstants"]
 
 
 @dataclass(frozen=True, slots=True)
-class Plain:
+class TwoConstants:
     """The two constants.
 
     Parameters
@@ -39,7 +39,7 @@ class Plain:
     share: float
 
     @classmethod
-    def of(cls, points: Iterable[Measurement]) -> Plain | None:
+    def of(cls, points: Iterable[Measurement]) -> TwoConstants | None:
         """Take both from one-way sends, the smallest and the largest of them; None if these do not tell them.
 
         A line through all of them would be held up by the small ones, which pass in the burst, at 2.5 times the rate.

@@ -23,7 +23,7 @@ from multiprocessing import get_context
 import numpy as np
 
 from simperf.calibrate.cluster.accuracy import PredictedPoint, hold_against
-from simperf.calibrate.cluster.baseline import Plain
+from simperf.calibrate.cluster.baseline import TwoConstants
 from simperf.calibrate.cluster.experiments import MODEL, Point
 from simperf.calibrate.cluster.fitting import Draw, FittedBox, draws, fit_constants, fitted_points
 from simperf.calibrate.cluster.scenarios import Compute, compute_of, predict, predictable
@@ -213,7 +213,7 @@ def hold_profile(profile: ProfilePart, data: Dataset) -> tuple[PredictedPoint, .
     sends = fitted_points(data)
     known = not set(str(profile.made.get("parts", "")).split()).isdisjoint(parts(data))
     seen = {point.key for point in sends} if known else set()
-    plain, measured = Plain.of(sends), compute_of(data)
+    plain, measured = TwoConstants.of(sends), compute_of(data)
     predicted = tuple(_rows(draw_of(profile), data, seen))
     disturbed = _disturbed(predicted, data)
     rows = []

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 
 import simpy
 
-from simperf.collectives.effort import ASKED, Effort
 from simperf.collectives.executors.base import Context, Execution, PlacedPlan, used_links
 from simperf.collectives.executors.recurrence import collapse
 from simperf.collectives.executors.rotation import rotate
 from simperf.collectives.executors.stepwise import Stepwise
-from simperf.collectives.moved import Moved
+from simperf.collectives.plan_bounds import ASKED, PlanBounds
+from simperf.collectives.traffic import LinkTraffic
 from simperf.engine.network import FlowNetwork
 
 __all__ = ["WITHOUT_EVENTS", "play", "play_isolated"]
@@ -33,7 +33,7 @@ def by_recurrence(placed: PlacedPlan, nbytes: float, entry: Sequence[float]) -> 
     if run is None:
         return None
     finish = run.finish().tolist()
-    return Execution(max(finish), tuple(finish), "collapsed", Moved(run.links, run.moved))
+    return Execution(max(finish), tuple(finish), "collapsed", LinkTraffic(run.links, run.moved))
 
 
 #: ways to find the times of the step-exact executor without events, in the order in which they are tried
@@ -73,7 +73,7 @@ def play_isolated(
     *,
     traffic: Traffic = (),
     exact: bool = False,
-    effort: Effort = ASKED,
+    bounds: PlanBounds = ASKED,
 ) -> Execution:
     """Find the times of a plan on its own links, without events where that gives the times of the step-exact executor.
 
@@ -83,12 +83,12 @@ def play_isolated(
         As for `play`.
     exact : bool
         Simulate every send.
-    effort : Effort
+    bounds : PlanBounds
         Most that is simulated send by send where `exact` does not force it.
 
     Raises
     ------
-    EffortError
+    PlanBoundsError
         It would take more.
     """
     plan, placement = placed.plan, placed.placement
@@ -99,6 +99,6 @@ def play_isolated(
             if run is not None:
                 return run
     if not exact:
-        effort.check_events(plan)
-    effort.check_memory(plan)
+        bounds.check_events(plan)
+    bounds.check_memory(plan)
     return play(placed, nbytes, entry, traffic=traffic)

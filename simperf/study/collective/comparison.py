@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from simperf.collectives import Transport
 from simperf.collectives.bench import Row, best_rows
-from simperf.collectives.effort import ASKED, MAP, SURVEY, Effort, EffortError
+from simperf.collectives.plan_bounds import ASKED, MAP, SURVEY, PlanBounds, PlanBoundsError
 from simperf.collectives.settings import NCCL
 from simperf.errors import InputError, MachineError, Problem, SimperfError, UnknownNameError
 from simperf.study.collective.disturbances import background_traffic, entry_times
@@ -89,7 +89,7 @@ class AlgorithmComparison:
         disturbed = {
             "entry_times": entry_times(self.late, self.built.ranks),
             "background": background_traffic(self.background, self.built.machine),
-            "effort": self._effort(ASKED if self.named else SURVEY.shared(len(sizes))),
+            "bounds": self._bounds(ASKED if self.named else SURVEY.shared(len(sizes))),
         }
         tables: dict[str, list[Row]] = {}
         refusals: list[str] = []
@@ -124,7 +124,7 @@ class AlgorithmComparison:
             for name, line in points.items():
                 if len(built.ranks) > 1:
                     with contextlib.suppress(SimperfError):
-                        (row,) = self._rows(built, name, [size], {"effort": MAP})
+                        (row,) = self._rows(built, name, [size], {"bounds": MAP})
                         line.append(Scaled(len(built.ranks), row.time, row.floor))
         ideal = "the lower bound, the time that no algorithm can beat"
         lines = [ScalingCurve("ranks", name, "time", ideal, tuple(sorted(line))) for name, line in points.items()]
@@ -187,15 +187,15 @@ class AlgorithmComparison:
     def _column(self, built: BuiltMachine, name: str, sizes: Sequence[int], refusals: list[str]) -> list[Row]:
         """A column of the map; left out where it is too large even if the algorithm was named."""
         try:
-            return self._rows(built, name, sizes, {"effort": self._effort(MAP)})
+            return self._rows(built, name, sizes, {"bounds": self._bounds(MAP)})
         except (InputError, MachineError, UnknownNameError) as error:
-            if self.named and not isinstance(error, EffortError):
+            if self.named and not isinstance(error, PlanBoundsError):
                 raise
-            what = f"{name} over {len(built.ranks)}" if isinstance(error, EffortError) else name
+            what = f"{name} over {len(built.ranks)}" if isinstance(error, PlanBoundsError) else name
             refusals.append(_refusal(what, name, error))
             return []
 
-    def _effort(self, bounds: Effort) -> Effort:
+    def _bounds(self, bounds: PlanBounds) -> PlanBounds:
         """The bounds, or none where they are not wanted."""
         return bounds.forced() if self.force else bounds
 
@@ -246,15 +246,15 @@ class AlgorithmComparison:
 
 def _with_force(error: Exception) -> Exception:
     """An error of what is too large says which option simulates it all the same."""
-    if not isinstance(error, EffortError):
+    if not isinstance(error, PlanBoundsError):
         return error
     told = "; or --force, which simulates it all the same"
-    return EffortError([replace(one, key="--algo", expected=one.expected + told) for one in error.problems])
+    return PlanBoundsError([replace(one, key="--algo", expected=one.expected + told) for one in error.problems])
 
 
 def _refusal(what: str, name: str, error: Exception) -> str:
     """Why something is left out, in one line."""
-    force = f"; --algo {name} grants it more, and --force all" if isinstance(error, EffortError) else ""
+    force = f"; --algo {name} grants it more, and --force all" if isinstance(error, PlanBoundsError) else ""
     said = "; ".join(_line(problem) for problem in getattr(error, "problems", (error,)))
     return f"{what}: {said}{force}"
 

@@ -93,7 +93,7 @@ def test_it_is_written_as_a_profile(tables, tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text(unseen_text(cases))
     assert unseen_text(cases) == path.read_text()
-    assert "Written by `simperf calibrate unseen`" in path.read_text()
+    assert "Written by `simperf calibrate leave-out`" in path.read_text()
     found = CATALOG.profile(str(path))
     assert found.model["unseen.stream"].at()["common"] > 0.1
     assert (found.draws, found.kernels(1), found.device(1), found.frontend(1)) == (0, {}, {}, {})
@@ -109,12 +109,12 @@ def test_from_a_folder_of_measured_data_to_a_profile(tmp_path, capsys, monkeypat
         case = {"id": f"roof-elementwise-{gpu}", "kind": "roofline", "hardware": {"gpu": gpu}, "workload": {}}
         cases.append({**case, "source": {"repo": "nobody/nothing"}, "measured": measured})
     (tmp_path / "cases.json").write_text(json.dumps(cases))
-    assert main(["calibrate", "unseen", str(tmp_path)]) == 0
+    assert main(["calibrate", "leave-out", str(tmp_path)]) == 0
     shown = capsys.readouterr().out
     assert '"measured sources" = "nobody/nothing"' in shown
-    assert main(["calibrate", "unseen", str(tmp_path), "-o", str(tmp_path / "mine.toml")]) == 0
+    assert main(["calibrate", "leave-out", str(tmp_path), "-o", str(tmp_path / "mine.toml")]) == 0
     assert (tmp_path / "mine.toml").read_text() == shown
-    assert main(["calibrate", "unseen", str(tmp_path / "nowhere")]) == 2
+    assert main(["calibrate", "leave-out", str(tmp_path / "nowhere")]) == 2
 
 
 def test_the_shipped_one_has_every_sort_and_figures_alone():

@@ -1,4 +1,4 @@
-"""`simperf calibrate unseen`: how far predictions of unmeasured GPUs are off."""
+"""`simperf calibrate leave-out`: how far predictions of unmeasured GPUs are off."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["unseen"]
+__all__ = ["leave_out"]
 
 
-def unseen(
+def leave_out(
     folder: Annotated[
         Path, typer.Argument(metavar="FOLDER", envvar="SIMPERF_TRUTH", help="Folder of measured data (cases.json).")
     ],

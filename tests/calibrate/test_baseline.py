@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from simperf.calibrate.baseline import Line, lines_of, roofline_steps, with_baseline, work_of
 from simperf.calibrate.dataset import Dataset, Measurement
 from simperf.calibrate.fit import fit_dataset
-from simperf.calibrate.plain import Line, amount_of, beside, lines_of, plain_steps
 from simperf.calibrate.steps import measured_part
 from simperf.calibrate.validate import Checked, Validation, validate
 from simperf.hardware import Catalog
@@ -18,9 +18,9 @@ from tests.calibrate.synthetic import gpu_dataset, write_profile
 
 def test_the_amount_of_work_of_a_point():
     op = {"nbytes_read": 8.0, "nbytes_written": 4.0, "flops": 99.0}
-    assert amount_of(Measurement("op/gemm", {**op, "family": "gemm"}, (1.0,))) == 99.0
-    assert amount_of(Measurement("op/copy", {**op, "family": "copy"}, (1.0,))) == 12.0
-    assert amount_of(Measurement("graph/replay", {"nodes": 7}, (1.0,))) == 7.0
+    assert work_of(Measurement("op/gemm", {**op, "family": "gemm"}, (1.0,))) == 99.0
+    assert work_of(Measurement("op/copy", {**op, "family": "copy"}, (1.0,))) == 12.0
+    assert work_of(Measurement("graph/replay", {"nodes": 7}, (1.0,))) == 7.0
 
 
 def test_a_line_goes_through_the_fitted_points_alone():
@@ -31,7 +31,7 @@ def test_a_line_goes_through_the_fitted_points_alone():
     lines = lines_of(Validation(tuple(rows), {}), data)
     assert (lines["copy.d2d"].fixed, lines["copy.d2d"].slope) == pytest.approx((2.0, 0.5))
     assert lines_of(Validation(tuple(rows[:2]), {}), data) == {}
-    held_out = beside(Validation(tuple(rows), {}), data, lines, lambda point: None).points[-1]
+    held_out = with_baseline(Validation(tuple(rows), {}), data, lines, lambda point: None).points[-1]
     assert held_out.plain == pytest.approx(4.5)
 
 
@@ -48,7 +48,7 @@ def test_it_is_told_in_every_form_beside_the_profile(known):
     profile, data = known
     found = validate(profile, data)
     assert "two constants" not in validation_text(found)
-    found = beside(found, data, lines_of(found, data), plain_steps(profile))
+    found = with_baseline(found, data, lines_of(found, data), roofline_steps(profile))
     rows = {(row.name, row.fitted): row for row in found.summaries()}
     gemm, copies = rows["op/gemm", False], rows["copy/h2d-pinned", False]
     assert gemm.plain > 3 * gemm.mape  # its truth has one constant more than a line
@@ -72,7 +72,7 @@ def test_a_step_is_a_roofline_of_two_rates(known):
         for op in (*step.forward, *step.backward, *step.update)
     ]
     at = {"model": "lenet", "batch": 32, "precision": "fp32", "optimizer": "sgd"}
-    steps = plain_steps(profile)
+    steps = roofline_steps(profile)
     assert steps(Measurement("step/lenet", {**at, "part": "step"}, (1.0,))) == pytest.approx(sum(slowest))
     forward = steps(Measurement("step/lenet", {**at, "part": "forward"}, (1.0,)))
     assert 0 < forward < sum(slowest)

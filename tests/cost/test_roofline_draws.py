@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from simperf.cost import Miss, Roofline, Unseen, UnseenRoofline, sort_of
-from simperf.cost.unseen import step_sort
+from simperf.cost.roofline_draws import step_sort
 from simperf.hardware import Catalog
 from simperf.workload.kinds import layernorm, matmul, softmax, unary
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from simperf.collectives.links import FloatArray, Links
 
-__all__ = ["Moved", "add_up"]
+__all__ = ["LinkTraffic", "add_up"]
 
 
-class Moved(Mapping[str, float]):
+class LinkTraffic(Mapping[str, float]):
     """Bytes on the wire [B] by resource; the names are made on first use.
 
     Parameters
@@ -54,7 +54,7 @@ def add_up(runs: Iterable[tuple[Mapping[str, float], int]]) -> dict[str, float]:
     total: dict[str, float] = {}
     arrays: dict[int, tuple[Links, FloatArray]] = {}
     for moved, times in runs:
-        if isinstance(moved, Moved):
+        if isinstance(moved, LinkTraffic):
             links = moved.links
             before = arrays[id(links)][1] if id(links) in arrays else np.zeros(0)
             both = np.zeros(max(len(before), len(moved.amounts)))

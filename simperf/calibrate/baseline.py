@@ -1,4 +1,4 @@
-"""What a model of two constants gets on the points of a validation, so that it can be seen what the others add.
+"""Baselines of a validation: predictions of two constants, beside which it can be seen what the other constants add.
 
 Of a series that is: a fixed time and one rate, for each of the models that the profile has, fitted to the very points
 that these were fitted to (Hockney's line, in relative terms). Of whole training steps: a roofline of two constants, the
@@ -20,7 +20,7 @@ from simperf.errors import SimperfError
 from simperf.hardware import ProfilePart
 from simperf.workload.op import MATRIX_FAMILIES
 
-__all__ = ["Line", "amount_of", "beside", "lines_of", "plain_steps"]
+__all__ = ["Line", "lines_of", "roofline_steps", "with_baseline", "work_of"]
 
 #: points that a line is fitted to at least
 _LEAST = 3
@@ -37,7 +37,7 @@ class Line:
     fixed : float
         [s]
     slope : float
-        [s] a FLOP, a byte, or whatever `amount_of` counts
+        [s] a FLOP, a byte, or whatever `work_of` counts
     """
 
     fixed: float
@@ -48,12 +48,12 @@ class Line:
         return self.fixed + self.slope * amount
 
 
-def amount_of(point: Measurement) -> float | None:
+def work_of(point: Measurement) -> float | None:
     """How much there is to do: FLOP of products, bytes of other operations, else what the conditions count.
 
     Examples
     --------
-    >>> amount_of(Measurement("copy/host", {"nbytes": 8}, (1.0,))), amount_of(Measurement("sync/item", {}, (1.0,)))
+    >>> work_of(Measurement("copy/host", {"nbytes": 8}, (1.0,))), work_of(Measurement("sync/item", {}, (1.0,)))
     (8.0, None)
     """
     at = point.at
@@ -73,7 +73,7 @@ def lines_of(found: Validation, dataset: Dataset) -> dict[str, Line]:
         Of the data set that the profile was fitted to.
     dataset : Dataset
     """
-    amounts = {point.key: amount_of(point) for point in dataset}
+    amounts = {point.key: work_of(point) for point in dataset}
     groups: dict[str, list[tuple[float, float]]] = {}
     for point in found.points:
         amount = amounts.get(point.key)
@@ -89,7 +89,7 @@ def lines_of(found: Validation, dataset: Dataset) -> dict[str, Line]:
     return lines
 
 
-def plain_steps(profile: ProfilePart) -> Callable[[Measurement], float | None]:
+def roofline_steps(profile: ProfilePart) -> Callable[[Measurement], float | None]:
     """A function that says how long a step of ``step/MODEL`` takes by a roofline of two constants [s]."""
     from simperf.workload.zoo import load
 
@@ -115,7 +115,7 @@ def plain_steps(profile: ProfilePart) -> Callable[[Measurement], float | None]:
     return step
 
 
-def beside(
+def with_baseline(
     found: Validation, dataset: Dataset, lines: Mapping[str, Line], steps: Callable[[Measurement], float | None]
 ) -> Validation:
     """The validation with what two constants say of each point."""
@@ -127,7 +127,7 @@ def beside(
             return None
         if one.series.startswith("step/"):
             return steps(point)
-        amount = amount_of(point)
+        amount = work_of(point)
         return lines[one.model].at(amount) if amount is not None and one.model in lines else None
 
     return replace(found, points=tuple(replace(one, plain=plain(one)) for one in found.points))

@@ -1,10 +1,10 @@
-"""`simperf calibrate unseen`: where the profile goes, and what is refused before anything is computed."""
+"""`simperf calibrate leave-out`: where the profile goes, and what is refused before anything is computed."""
 
 import pytest
 
 from simperf.accuracy import cases
 from simperf.accuracy.leave_out import measured_steps, profile
-from simperf.cli.calibrate_unseen import unseen
+from simperf.cli.calibrate_leave_out import leave_out
 
 TEXT = 'kind = "profile"\n'
 
@@ -20,13 +20,13 @@ def read(monkeypatch):
 
 
 def test_the_profile_is_shown(simperf, read, tmp_path):
-    code, out, err = simperf("calibrate", "unseen", "truth")
+    code, out, err = simperf("calibrate", "leave-out", "truth")
     assert (code, out, err) == (0, f"{TEXT}# cases ['step']\n", "")
     assert [str(folder) for folder in read] == ["truth"]
 
 
 def test_the_profile_is_written(simperf, read, tmp_path):
-    code, out, err = simperf("calibrate", "unseen", "truth", "-o", "unseen.toml")
+    code, out, err = simperf("calibrate", "leave-out", "truth", "-o", "unseen.toml")
     assert (code, out) == (0, "")
     assert "wrote unseen.toml" in err
     assert (tmp_path / "unseen.toml").read_text() == f"{TEXT}# cases ['step']\n"
@@ -34,17 +34,24 @@ def test_the_profile_is_written(simperf, read, tmp_path):
 
 def test_the_folder_may_come_from_the_environment(simperf, read, monkeypatch):
     monkeypatch.setenv("SIMPERF_TRUTH", "measured")
-    assert simperf("calibrate", "unseen")[0] == 0
+    assert simperf("calibrate", "leave-out")[0] == 0
     assert [str(folder) for folder in read] == ["measured"]
 
 
 def test_a_file_that_is_no_profile_is_refused_before_anything_is_read(simperf, read):
-    code, _, err = simperf("calibrate", "unseen", "truth", "-o", "unseen.json")
+    code, _, err = simperf("calibrate", "leave-out", "truth", "-o", "unseen.json")
     assert code == 2
     assert "unseen.json" in err
     assert not read
 
 
 def test_the_command_says_what_it_does():
-    assert unseen.__doc__ is not None
-    assert unseen.__doc__.startswith("Leave out each architecture's GPUs")
+    assert leave_out.__doc__ is not None
+    assert leave_out.__doc__.startswith("Leave out each architecture's GPUs")
+
+
+def test_the_old_name_of_the_command_leads_to_the_new_one(simperf, read):
+    code, _, err = simperf("calibrate", "unseen", "truth")
+    assert code == 2
+    assert "'unseen' is called 'leave-out' now: simperf calibrate leave-out" in " ".join(err.split())
+    assert not read

@@ -1,4 +1,4 @@
-"""Bounds on the effort of simulating a plan, so that a large one is refused before it fills the memory."""
+"""Bounds on plans that are simulated, so that a large one is refused before it fills the memory."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from simperf.errors import InputError, Problem
 #: memory of a send that waits in a pipeline, and of one of a round of steps with its route [B], as measured
 ITEM, SEND = 600, 2_400
 
-__all__ = ["ASKED", "MAP", "SURVEY", "Effort", "EffortError", "crossings"]
+__all__ = ["ASKED", "MAP", "SURVEY", "PlanBounds", "PlanBoundsError", "crossings"]
 
 
-class EffortError(InputError):
-    """A plan that would take more than the effort that was granted."""
+class PlanBoundsError(InputError):
+    """A plan beyond the bounds that were given."""
 
 
 @dataclass(frozen=True, slots=True)
-class Effort:
+class PlanBounds:
     """Bounds on one plan at one size; counted, not timed, so that the same plans pass on any computer.
 
     Parameters
@@ -43,11 +43,11 @@ class Effort:
     memory: float = 8e9
     refuse: bool = True
 
-    def shared(self, sizes: int) -> Effort:
+    def shared(self, sizes: int) -> PlanBounds:
         """The part of the crossings that each of so many sizes may take, where together they may take these."""
         return replace(self, crossings=self.crossings // max(1, sizes))
 
-    def forced(self) -> Effort:
+    def forced(self) -> PlanBounds:
         """The same, that refuses nothing: chunks are chosen as before."""
         return replace(self, refuse=False)
 
@@ -56,33 +56,33 @@ class Effort:
 
         Raises
         ------
-        EffortError
+        PlanBoundsError
             Its sends cross more than `crossings` links.
         """
         if self.refuse and crossings(plan, placement, most=self.crossings) > self.crossings:
             message = f"its sends over {plan.nranks:,} ranks cross more than {self.crossings:,} links in all"
-            raise EffortError(Problem(message, expected="fewer ranks or chunks, or another algorithm"))
+            raise PlanBoundsError(Problem(message, expected="fewer ranks or chunks, or another algorithm"))
 
     def check_events(self, plan: Plan) -> None:
         """Refuse to start unasked what would take hours.
 
         Raises
         ------
-        EffortError
+        PlanBoundsError
             More than `events` sends.
         """
         sends = plan.nsends
         if self.refuse and sends > self.events:
             message = f"its sends share links with others, so that each of {sends:,} (more than {self.events:,})"
             expected = "fewer ranks or chunks, another algorithm, or the step-exact executor by name"
-            raise EffortError(Problem(f"{message} has to be simulated", expected=expected))
+            raise PlanBoundsError(Problem(f"{message} has to be simulated", expected=expected))
 
     def check_memory(self, plan: Plan) -> None:
         """Refuse to lay out send by send what does not fit into the memory.
 
         Raises
         ------
-        EffortError
+        PlanBoundsError
             The sends that are known at one time need more than `memory`.
         """
         if not self.refuse:
@@ -102,17 +102,19 @@ class Effort:
             fits = int(sends * self.memory / need)
             expected = f"at most some {fits:,} of them, which fit into {self.memory / 1e9:g} GB: fewer ranks"
             expected += " or chunks" if pipelined else ""
-            raise EffortError(Problem(message, expected=f"{expected}, or the fast executor, which is not step-exact"))
+            raise PlanBoundsError(
+                Problem(message, expected=f"{expected}, or the fast executor, which is not step-exact")
+            )
 
 
 #: of an algorithm that was asked for by name
-ASKED = Effort()
+ASKED = PlanBounds()
 
 #: of one among all at all sizes together, where nobody asked for it
-SURVEY = Effort(events=50_000, crossings=4_500_000, sends=16_384)
+SURVEY = PlanBounds(events=50_000, crossings=4_500_000, sends=16_384)
 
 #: of a cell of the crossover map, which has hundreds
-MAP = Effort(events=16_384, crossings=500_000, sends=2_048)
+MAP = PlanBounds(events=16_384, crossings=500_000, sends=2_048)
 
 
 def crossings(plan: Plan, placement: Placement, *, most: float = float("inf")) -> int:

@@ -1,13 +1,13 @@
-"""Bounds on what is simulated unasked (simperf.collectives.effort)."""
+"""Bounds on what is simulated unasked (simperf.collectives.plan_bounds)."""
 
 import pytest
 
 from simperf.collectives import execute, make_plan
 from simperf.collectives.bench import measure
 from simperf.collectives.calls import Call
-from simperf.collectives.effort import ASKED, SURVEY, Effort, EffortError, crossings
 from simperf.collectives.machine_plans import suitable_chunks
 from simperf.collectives.placement import place
+from simperf.collectives.plan_bounds import ASKED, SURVEY, PlanBounds, PlanBoundsError, crossings
 from simperf.collectives.plans.trees import balanced_tree, tree_phase
 from simperf.errors import InputError
 from simperf.hardware import Catalog, build_topology
@@ -44,8 +44,8 @@ def test_a_chain_of_many_ranks_counts_its_rounds():
 
 def test_a_plan_beyond_the_effort_is_refused_unless_it_is_forced():
     star = build_topology("star", 8, bandwidth=1e9, changed={"r3>": 5e8})
-    given = {"nbytes": 1e6, "ranks": star.gpus, "effort": Effort(crossings=50)}
-    with pytest.raises(EffortError, match="cross more than 50 links"):
+    given = {"nbytes": 1e6, "ranks": star.gpus, "bounds": PlanBounds(crossings=50)}
+    with pytest.raises(PlanBoundsError, match="cross more than 50 links"):
         measure(Call(star, "all-reduce", "sharded", **given))
     forced = measure(Call(star, "all-reduce", "sharded", exact=True, **given))
     assert forced.time == pytest.approx(measure(Call(star, "all-reduce", "sharded", nbytes=1e6, ranks=star.gpus)).time)
@@ -55,32 +55,32 @@ def test_a_plan_beyond_the_effort_is_refused_unless_it_is_forced():
 def test_an_effort_that_refuses_nothing_gives_the_same_times():
     star = build_topology("star", 8, bandwidth=1e9, changed={"r3>": 5e8})
     given = {"nbytes": 1e6, "ranks": star.gpus}
-    forced = measure(Call(star, "all-reduce", "sharded", effort=Effort(crossings=50).forced(), **given))
+    forced = measure(Call(star, "all-reduce", "sharded", bounds=PlanBounds(crossings=50).forced(), **given))
     assert forced.time == measure(Call(star, "all-reduce", "sharded", **given)).time
     plan = make_plan("all-reduce", "ring", nranks=8)
-    small = Effort(events=1, memory=1.0)
+    small = PlanBounds(events=1, memory=1.0)
     for check in ("check_events", "check_memory"):
-        with pytest.raises(EffortError):
+        with pytest.raises(PlanBoundsError):
             getattr(small, check)(plan)
         getattr(small.forced(), check)(plan)
     big = build_topology("star", 1_024, bandwidth=50e9, latency=250e-9)
     for chain in (True, False):
-        few = Effort(crossings=50_000, sends=5_000)
-        chosen = [suitable_chunks(big, big.gpus, 1 << 30, chain=chain, effort=one) for one in (few, few.forced())]
+        few = PlanBounds(crossings=50_000, sends=5_000)
+        chosen = [suitable_chunks(big, big.gpus, 1 << 30, chain=chain, bounds=one) for one in (few, few.forced())]
         assert chosen[0] == chosen[1]
 
 
 def test_background_traffic_does_not_go_round_the_bound():
     star, plan = build_topology("star", 8, bandwidth=1e9), make_plan("all-reduce", "ring", nranks=8)
-    with pytest.raises(EffortError, match="each of 112"):
-        execute(plan, star, nbytes=1e6, background=[("r0", "r1", 1e8)], effort=Effort(events=100))
+    with pytest.raises(PlanBoundsError, match="each of 112"):
+        execute(plan, star, nbytes=1e6, background=[("r0", "r1", 1e8)], bounds=PlanBounds(events=100))
 
 
 def test_chunks_chosen_unasked_stay_within_the_effort():
     star = build_topology("star", 1_024, bandwidth=50e9, latency=250e-9)
-    for effort in (ASKED, SURVEY):
-        assert suitable_chunks(star, star.gpus, 1 << 34, effort=effort) * 1_024 <= effort.sends
-        assert suitable_chunks(star, star.gpus, 1 << 34, chain=True, effort=effort) * 4 * 1_024 <= effort.crossings
+    for bounds in (ASKED, SURVEY):
+        assert suitable_chunks(star, star.gpus, 1 << 34, bounds=bounds) * 1_024 <= bounds.sends
+        assert suitable_chunks(star, star.gpus, 1 << 34, chain=True, bounds=bounds) * 4 * 1_024 <= bounds.crossings
 
 
 def test_a_server_each_for_thousands_is_refused_before_it_is_laid_out():
