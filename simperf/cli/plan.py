@@ -69,12 +69,14 @@ def plan(
     cache: Annotated[bool, typer.Option("--cache/--no-cache", help="Reuse cached results.")] = True,
 ) -> int:
     """Rank the machines that train a model by a deadline and within a budget, or its layouts, and why others lose."""
+    from simperf.cli.outputs import verify_outputs
+
     if (layouts or file is None) or _asks_for_layouts(file):
         given = {name: context.params[name] for name in typed_options(context)}
+        verify_outputs(output=output, reads=[file] if file is not None else [])
         request = _layouts(context, file, layouts, given, force=force)
         return _search(request, given, explain=explain, engine=engine, everything=everything, form=form, cache=cache)
     refuse_alone(context, {**dict.fromkeys(_WITH_LAYOUTS, "layouts"), "output": "layouts", "fresh": "layouts"})
-    from simperf.cli.outputs import verify_outputs
     from simperf.cli.terminal import StudyProgress, note, play, typed
     from simperf.report.limits import format_limits
     from simperf.report.plans import format_candidate, plan_output, plot_plan

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from simperf.analysis.step_parts import HOST, WAIT, GpuInterval, step_parts
+from simperf.analysis.step_parts import HOST, WAIT, GpuInterval
 from simperf.engine.simulation import Simulation
 from simperf.engine.tracks import split_track
 from simperf.errors import InputError, Problem
@@ -17,26 +16,17 @@ from simperf.outputs import PAGE, check_name, data_frame, drawn, html_table, rep
 from simperf.results import Result
 from simperf.run import run_placed
 from simperf.scenario import Scenario, load_scenario
+from simperf.study.recorded_step import COPY, ELEMENTWISE, MESSAGES, StepSide, recorded_step, step_side
 from simperf.units import format_quantity
-from simperf.workload.recorded.kernel_class import classify
-from simperf.workload.recorded.trace_file import TraceFile, enclosing, read_trace_file
+from simperf.workload.recorded.trace_file import TraceFile, read_trace_file
 
 __all__ = ["Explained", "ExplainedPart", "explain"]
 
 #: family of a simulated kernel -> part; all others are parts of their own name
 _FAMILIES = {"gemm": "products", "conv": "convolutions", "attention": "attention", "optimizer": "optimizer"}
-#: class of a recorded kernel -> part
-_CLASSES = {"product": "products", "convolution": "convolutions", "attention": "attention"}
-#: part of a recorded kernel that is none of these, by what its name has, the first that is found
-_NAMES = (
-    ("optimizer", re.compile(r"adam|multi_tensor_apply|multitensor|optimizer|lamb|sgd", re.IGNORECASE)),
-    ("normalization", re.compile(r"norm|softmax|batch_?norm|\bbn_", re.IGNORECASE)),
-    ("reduction", re.compile(r"reduc|nll_loss|cross_?entropy|sum_kernel", re.IGNORECASE)),
-    ("copy kernels", re.compile(r"copy|cat(array|_)|transpose|memset|fill|memcpy|gather|scatter", re.IGNORECASE)),
-)
-_ELEMENTWISE = "elementwise"
+#: how many times as many matrix products a step has that is of another job
+_ANOTHER = 1.5
 _COPY_FAMILY = {"copy": "copy kernels"}
-_COPY, _MESSAGES = "exposed copy", "send and receive"
 
 
 class ExplainedPart(NamedTuple):
@@ -52,14 +42,6 @@ class ExplainedPart(NamedTuple):
     def difference(self) -> float:
         """What the recorded step takes longer [s]."""
         return self.recorded - self.simulated
-
-
-class _Side(NamedTuple):
-    """A recorded or simulated step: its parts, counts and time [s]."""
-
-    parts: Mapping[str, float]
-    counts: Mapping[str, float]
-    time: float
 
 
 @dataclass(frozen=True)
@@ -193,7 +175,7 @@ def explain(
         No trace of a GPU, no such step or rank, or a scenario without a GPU's timeline.
     """
     file = read_trace_file(trace)
-    recorded, steps = _recorded(file, step)
+    recorded, steps = recorded_step(file, step)
     if not isinstance(scenario, Scenario):
         scenario = load_scenario(scenario)
     seen: list[Simulation] = []
@@ -203,7 +185,8 @@ def explain(
     number = rank if rank >= 0 else file.rank
     device, member = _device(scenario, result, number, given=rank >= 0)
     simulated = _simulated(result, device, families, _steps_of(scenario))
-    notes = list(_notes(file, scenario, number, device, member, steps))
+    notes = [*_products(recorded, simulated), *recorded.notes]
+    notes += _notes(file, scenario, number, device, member, steps)
     names = dict.fromkeys([*recorded.parts, *simulated.parts])
     parts = [
         ExplainedPart(
@@ -222,62 +205,6 @@ def explain(
 def _steps_of(scenario: Scenario) -> int:
     steps = scenario.parameters.get("steps", 1)
     return steps if isinstance(steps, int) and steps > 0 else 1
-
-
-def _recorded(file: TraceFile, step: int) -> tuple[_Side, int]:
-    """Parts of a step of a trace, and how many steps they are the mean of."""
-    if step >= 0 and step not in file.steps:
-        known = ", ".join(map(str, sorted(file.steps)[:12])) or "-1: the profiler counted no steps"
-        raise InputError(Problem("no such step", file=file.name, key="--step", value=str(step), expected=known))
-    chosen = {step: file.steps[step]} if step >= 0 else file.steps
-    launches: dict[int, tuple[float, Any]] = {}
-    for call, operators in enclosing(file):
-        if call.correlation >= 0:
-            launches.setdefault(call.correlation, (call.end, operators))
-    delay = _delay(file, launches)
-    found = []
-    for one in file.activities:
-        launched, operators = launches.get(one.correlation, (one.start, ()))
-        launched = min(launched + delay, one.start)
-        kind = classify(one, operators)
-        if kind.kind == "collective":
-            name = kind.collective.name if kind.collective is not None else ""
-            messages = re.search(r"send|recv", one.name, re.IGNORECASE)
-            label = name or (_MESSAGES if messages else "communication")
-            found.append(GpuInterval(one.start, one.end, "communication", f"exposed {label}", launched))
-        elif kind.kind == "copy":
-            found.append(GpuInterval(one.start, one.end, "copy", _COPY, launched))
-        else:
-            part = _CLASSES.get(kind.kind) or _by_name(one.name, one.kind)
-            found.append(GpuInterval(one.start, one.end, "kernel", part, launched))
-    if chosen:
-        begin, end = min(b for b, _ in chosen.values()), max(e for _, e in chosen.values())
-        if step < 0 or step == max(file.steps):  # what the last step launched ends after it
-            end = max(end, max((one.end for one in found if begin <= one.launched <= end), default=end))
-    else:
-        begin = min([one.start for one in file.calls[:1]] + [one.start for one in found])
-        end = max([one.end for one in found] + [call.end for call in file.calls])
-    return _side(found, begin, end, max(1, len(chosen))), max(1, len(chosen))
-
-
-def _delay(file: TraceFile, launches: Mapping[int, tuple[float, Any]]) -> float:
-    """Time from the end of a launch to the earliest begin of its activity, as the trace has it at its shortest [s]."""
-    known = (one.start - launches[one.correlation][0] for one in file.activities if one.correlation in launches)
-    found = sorted(one for one in known if one >= 0.0)
-    return found[len(found) // 20] if found else 0.0
-
-
-def _by_name(name: str, kind: str) -> str:
-    """Part of a kernel that moves data, by its name."""
-    if kind == "memset":
-        return "copy kernels"
-    return next((part for part, pattern in _NAMES if pattern.search(name)), _ELEMENTWISE)
-
-
-def _side(found: Sequence[GpuInterval], begin: float, end: float, steps: int) -> _Side:
-    parts = {name: time / steps for name, time in step_parts(found, begin, end).items()}
-    counts = Counter(one.part for one in found if one.kind != "wait" and begin <= one.start < end)
-    return _Side(parts, {name: count / steps for name, count in counts.items()}, (end - begin) / steps)
 
 
 def _device(scenario: Scenario, result: Result, rank: int, *, given: bool) -> tuple[str, str]:
@@ -307,7 +234,7 @@ def _device(scenario: Scenario, result: Result, rank: int, *, given: bool) -> tu
     return stands, mine
 
 
-def _simulated(result: Result, device: str, families: Mapping[str, str], steps: int) -> _Side:
+def _simulated(result: Result, device: str, families: Mapping[str, str], steps: int) -> StepSide:
     """Parts of a simulated step of a device."""
     launched = {(one.to_track, one.to_time): one.from_time for one in result.arrows}
     threads = {one.from_track for one in result.arrows if split_track(one.to_track)[0] == device}
@@ -322,16 +249,24 @@ def _simulated(result: Result, device: str, families: Mapping[str, str], steps: 
         if span.category == "wait":
             found.append(GpuInterval(span.start, span.end, "wait", WAIT, at))
         if span.category in ("compute", "memory"):
-            family = families.get(span.name, _ELEMENTWISE)
+            family = families.get(span.name, ELEMENTWISE)
             part = _FAMILIES.get(family) or _COPY_FAMILY.get(family, family)
             found.append(GpuInterval(span.start, span.end, "kernel", part, at))
         elif span.category == "communication":
             messages = span.name.startswith(("send", "receive"))
-            label = _MESSAGES if messages else span.name.split(" ")[0]
+            label = MESSAGES if messages else span.name.split(" ")[0]
             found.append(GpuInterval(span.start, span.end, "communication", f"exposed {label}", at))
         elif span.category == "copy":
-            found.append(GpuInterval(span.start, span.end, "copy", _COPY, at))
-    return _side(found, 0.0, result.time, steps)
+            found.append(GpuInterval(span.start, span.end, "copy", COPY, at))
+    return step_side(found, [(0.0, result.time)], steps)
+
+
+def _products(recorded: StepSide, simulated: StepSide) -> Iterator[str]:
+    """A note on steps of far different numbers of matrix products, which are not of one job."""
+    mine, other = recorded.counts.get("products", 0.0), simulated.counts.get("products", 0.0)
+    if max(mine, other) > _ANOTHER * min(mine, other):
+        told = f"the trace has {mine:,.6g} matrix products a step, the simulated step {other:,.6g}"
+        yield f"{told}: of another model, batch or layout, or with other kernels"
 
 
 def _notes(file: TraceFile, scenario: Scenario, rank: int, device: str, member: str, steps: int) -> Iterable[str]:

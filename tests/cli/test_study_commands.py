@@ -168,6 +168,8 @@ def test_samples_give_intervals(simperf, chain):
         (("--vary", "tp=3"), "error: --vary: tp: no layout divides 8 GPUs"),
         (("--top", "0"), "error: --top: a whole number above 0 is expected"),
         (("--time", "-1 s"), "error: --time: it must be above 0"),
+        (("--output", "none/found.json"), "error: --output: none/found.json: there is no folder 'none'"),
+        (("--output", "found.csv"), "error: --output: found.csv: the file's name does not say JSON"),
     ],
 )
 def test_what_is_wrong_with_a_search_of_layouts_is_told_by_option(simperf, words, told):

@@ -124,6 +124,78 @@ def test_a_scenario_without_a_gpu(tmp_path):
         explain(path, simperf.make_scenario({"program": {"use": "async-chain", "n": 10}}))
 
 
+def kernel(name, start, length, number=1, stream=7):
+    """A kernel of a hand-made trace and its launch; times in microseconds."""
+    own = {"correlation": number, "device": 0, "stream": stream}
+    call = {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": start - 2, "dur": 1}
+    return [
+        {**call, "args": {"correlation": number}},
+        {"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": stream, "ts": start, "dur": length, "args": own},
+    ]
+
+
+def profiler_step(number, start, length):
+    name = f"ProfilerStep#{number}"
+    return {"ph": "X", "cat": "user_annotation", "name": name, "pid": 1, "tid": 1, "ts": start, "dur": length}
+
+
+@pytest.fixture(scope="module")
+def against():
+    """Explain a trace of rows against one job, which is simulated once."""
+    job, seen = simperf.make_scenario(DDP), []
+    result = simperf.run(job, watch=seen.append)
+
+    def play(scenario, watch):
+        watch(seen[0])
+        return result
+
+    def explained(path, rows, **keywords):
+        path.write_text(json.dumps(rows))
+        found = explain(path, job, play=play, **keywords)
+        assert sum(one.recorded for one in found.parts) == pytest.approx(found.recorded, rel=1e-9)
+        assert sum(one.difference for one in found.parts) == pytest.approx(found.difference, rel=1e-9)
+        return found
+
+    return explained
+
+
+def test_time_between_steps_that_do_not_follow_each_other_is_in_no_step(tmp_path, against):
+    """Of a profiler's schedule that skips steps; what a step launched still ends after it."""
+    first = [profiler_step(1, 0, 1000), *kernel("gemm", 900, 300)]
+    second = [profiler_step(9, 1e6, 1000), *kernel("gemm", 1e6 + 10, 500, 2)]
+    found = against(tmp_path / "step.json", first + second)
+    assert found.recorded == pytest.approx((1200e-6 + 1000e-6) / 2)
+    assert parts(found)["products"].recorded == pytest.approx(400e-6)
+    assert parts(found)["products"].recorded_count == 1
+    assert against(tmp_path / "step.json", first + second, step=1).recorded == pytest.approx(1200e-6)
+
+
+def test_a_step_without_an_activity_is_refused(tmp_path, against):
+    rows = [profiler_step(1, 0, 10), profiler_step(2, 4000, 1000), *kernel("gemm", 5000, 500)]
+    with pytest.raises(InputError, match="no activity of the GPU takes time in step 1") as caught:
+        against(tmp_path / "step.json", [*rows, *kernel("gemm", 4500, 100, 2)], step=1)
+    assert caught.value.problems[0].expected == "2"
+    with pytest.raises(InputError, match="takes time in the profiler's steps"):
+        against(tmp_path / "step.json", [profiler_step(1, 0, 10), *kernel("gemm", 5000, 500)])
+    with pytest.raises(InputError, match="takes time in the trace"):
+        against(tmp_path / "step.json", kernel("gemm", 20, 0))
+
+
+def test_kernels_that_no_name_tells_are_noted(tmp_path, against):
+    rows = [*kernel("gemm", 10, 500), *kernel("zzz_mine", 600, 400, 2), *kernel("vectorized_elementwise", 1100, 90, 3)]
+    found = against(tmp_path / "step.json", rows)
+    assert parts(found)["elementwise"].recorded == pytest.approx(490e-6)
+    (note,) = [one for one in found.notes if "zzz_mine" in one]
+    assert note.startswith("400.0 us of kernels")
+    assert not any("no family" in one for one in against(tmp_path / "step.json", kernel("gemm", 10, 5)).notes)
+
+
+def test_a_trace_of_another_model_is_told(tmp_path, against):
+    rows = [row for number in range(5) for row in kernel("gemm", 100 * number + 10, 50, number)]
+    notes = against(tmp_path / "step.json", rows).notes
+    assert any("5 matrix products a step, the simulated step" in one for one in notes)
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"traceEvents": 3}', json.dumps({"traceEvents": [{"ph": "X"}]})])
 def test_wrong_traces(tmp_path, text):
     path = tmp_path / "step.json"
