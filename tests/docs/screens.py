@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from tests.docs.conftest import copied
@@ -24,10 +25,9 @@ def built_pages(folder: Path) -> Path:
     """Build the documentation below a folder, unless it is there; gives the folder of the pages."""
     html = folder / "html"
     if not (html / "index.html").exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        source = copied(folder / "source")
         words = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", "docs", str(html.resolve())]
-        subprocess.run(words, cwd=source, check=True)
+        with tempfile.TemporaryDirectory() as source:
+            subprocess.run(words, cwd=copied(Path(source)), check=True)
     return html
 
 
