@@ -40,10 +40,15 @@ napoleon_preprocess_types = False
 html_theme = "pydata_sphinx_theme"
 html_title = f"simperf {version}"
 html_theme_options = {"show_toc_level": 2, "navigation_with_keys": True, "show_nav_level": 1}
-html_theme_options["secondary_sidebar_items"] = {"**": ["page-toc"], "explanation/mechanisms": [], "index": []}
+html_theme_options["secondary_sidebar_items"] = {
+    "**": ["page-toc"],
+    "explanation/mechanisms": [],
+    "index": [],
+    "accuracy-rows": [],
+}
 html_static_path = ["_static"]
 html_css_files = ["simperf.css"]
-html_sidebars: dict[str, list[str]] = {"explanation/mechanisms": [], "index": []}
+html_sidebars: dict[str, list[str]] = {"explanation/mechanisms": [], "index": [], "accuracy-rows": []}
 html_show_sourcelink = False
 html_copy_source = False
 html_context = {"default_mode": "auto"}

@@ -112,6 +112,28 @@ def test_spans_are_handed_over_one_by_one_or_in_blocks_of_the_same_sum():
     assert len(flat) // 5 < 2100
 
 
+def test_a_long_run_of_many_rows_is_handed_over_in_larger_parts_and_whole_numbers(monkeypatch):
+    monkeypatch.setattr("simperf.report.html.timeline.MOST_BLOCKS", 3000)
+    monkeypatch.setattr("simperf.report.html.timeline.MOST", 1000)
+    spans = tuple(
+        Span(f"gpu{k}/s", "a", i + 0.1 * k, i + 0.1 * k + 0.4, "compute") for i in range(3000) for k in range(4)
+    )
+    result = Result("many", 3001.0, spans=spans)
+    data, remark = timeline_data(result, most=1000)
+    assert f"Of {len(spans):,} spans, the {len(spans):,}" in remark
+    assert sum(len(row["spans"]) for row in data["rows"]) <= 5 * 3000
+    handed = json.loads(re.search(r'<script type="application/json">(.*?)</script>', timeline(result, most=1000))[1])
+    for row, packed in zip(data["rows"], handed["rows"], strict=True):
+        flat, whole = row["spans"], packed["packed"]
+        assert all(isinstance(one, int) for one in whole)
+        starts, at = [], 0
+        for i in range(0, len(whole), 5):
+            at += whole[i]
+            starts.append(at * handed["unit"])
+        assert starts == pytest.approx(flat[::5], abs=1e-6 * result.time)
+        assert [one / handed["shares"] for one in whole[4::5]] == pytest.approx(flat[4::5], abs=1e-3)
+
+
 def test_links_are_rows_of_their_own():
     samples = (Sample("network", "rate a>b", 0.0, 5.0), Sample("network", "rate a>b", 1.0, 0.0))
     use = ResourceUse(kind="link", capacity=10.0, work=5.0)

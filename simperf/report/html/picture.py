@@ -24,11 +24,15 @@ _SOFT = re.compile(r"#(?:f0f0f0|eeeeee|f5f5f5)\b", re.IGNORECASE)
 #: attributes that hold coordinates, and their digits beyond a hundredth of a point
 _PLACES = ("d", "x", "y", "points", "transform")
 _DIGITS = re.compile(r"(\.\d\d)\d+")
+#: a path of straight lines alone
+_STRAIGHT = re.compile(r"M [-\d.]+ [-\d.]+(?: [ML] [-\d.]+ [-\d.]+| z)*")
 _FONT = re.compile(r"'DejaVu Sans'[^;\"]*")
 #: widths in which a picture is drawn [inch]: the page shows the one that it has room for
 _WIDTHS = {"desk": 8.0, "phone": 4.2}
 #: dots an inch of what is there for paper only
 _DPI = 150
+#: colours of that
+_COLOURS = 64
 _SVG, _LINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 
 
@@ -71,7 +75,51 @@ def printed(figure: Any, *, text: str) -> Markup:
     stream = io.BytesIO()
     with styled():
         figure.savefig(stream, format="png", dpi=_DPI, metadata={"Software": None})
-    return component("printed", text, base64.b64encode(stream.getvalue()).decode("ascii"))
+    data = base64.b64encode(_indexed(stream.getvalue())).decode("ascii")
+    return component("printed", text, data)
+
+
+def _short_path(path: str) -> str:
+    """A path of straight lines without the points that change nothing: twice the same, or on the way along an axis.
+
+    Examples
+    --------
+    >>> _short_path("M 1 1 L 1 2 L 1 2 L 1 3 L 4 3 L 2 3 z"), _short_path("M 1 1 L 1 1")
+    ('M 1 1 L 1 3 L 4 3 L 2 3 z', 'M 1 1 L 1 1')
+    """
+    words = path.split()
+    if not _STRAIGHT.fullmatch(" ".join(words)):
+        return path
+    kept: list[tuple[str, str, str]] = []
+    place = 0
+    while place < len(words):
+        if words[place] == "z":
+            kept.append(("z", "", ""))
+            place += 1
+            continue
+        letter, x, y = words[place : place + 3]
+        place += 3
+        if letter == "L" and kept[-1][0] == "L" and kept[-1][1:] == (x, y):
+            continue
+        if letter == "L" and len(kept) > 1 and kept[-1][0] == "L" and kept[-2][0] != "z":
+            (_, x0, y0), (_, x1, y1) = kept[-2:]
+            if (x0 == x1 == x and _between(y0, y1, y)) or (y0 == y1 == y and _between(x0, x1, x)):
+                kept.pop()
+        kept.append((letter, x, y))
+    return " ".join(f"{letter} {x} {y}" if x else letter for letter, x, y in kept)
+
+
+def _between(first: str, middle: str, last: str) -> bool:
+    return float(first) <= float(middle) <= float(last) or float(first) >= float(middle) >= float(last)
+
+
+def _indexed(png: bytes) -> bytes:
+    """A PNG of few colours, which takes a third of the bytes; inks and the steps between them are all that there is."""
+    from PIL import Image
+
+    stream = io.BytesIO()
+    Image.open(io.BytesIO(png)).convert("RGB").quantize(_COLOURS).save(stream, format="png", optimize=True)
+    return stream.getvalue()
 
 
 def _drawn(svg: str) -> Markup:
@@ -102,7 +150,8 @@ def _svg(figure: Any, name: str, text: str, kind: str = "") -> str:
             elif "url(#" in value:
                 each.set(key, value.replace("url(#", f"url(#{name}-"))
             elif key in _PLACES:
-                each.set(key, _DIGITS.sub(r"\1", value))
+                places = _DIGITS.sub(r"\1", value)
+                each.set(key, _short_path(places) if key == "d" else places)
     width = float(root.attrib.pop("width").removesuffix("pt"))
     kept = {key: value for key, value in root.attrib.items() if key != "height"}
     root.attrib.clear()

@@ -4,7 +4,8 @@ Streams, threads, copies, disks, the busiest links, and below each node what was
 
 Up to `MOST` spans are handed over one by one. In a longer run, spans that are shorter than a
 2,000th part of the time are put together, a block for each category and part of the time, with the
-share of the block that they fill; the page says how many. Sums over them stay exact.
+share of the block that they fill; the page says how many. Parts are larger where there are still more than
+`MOST_BLOCKS` blocks in all rows, so that a page of a large job can be sent by mail. Sums over them stay exact.
 """
 
 from __future__ import annotations
@@ -23,12 +24,17 @@ from simperf.report.style import COLORS, HATCHES, letters_on, written
 from simperf.results import Result
 from simperf.units import format_quantity
 
-__all__ = ["MOST", "Block", "timeline", "timeline_data"]
+__all__ = ["MOST", "MOST_BLOCKS", "Block", "timeline", "timeline_data"]
 
 #: spans above which short ones are put together
 MOST = 12_000
 #: parts into which a long run's time is cut
 PARTS = 2000
+#: blocks above which the parts are made larger, down to so few
+MOST_BLOCKS = 48_000
+_FEWEST = 250
+#: steps of a time [1] and of a share [1] in which the blocks of a long run are handed over
+_STEPS, _SHARES = 2_000_000, 1000
 _ROWS = 64
 _LINKS = 8
 _SAMPLES = 4000
@@ -57,7 +63,27 @@ def timeline(result: Result, *, name: str = "timeline-box", most: int = MOST) ->
         return ""
     data, remark = timeline_data(result, most=most)
     kinds = [kind for kind in data["kinds"] if kind["used"]]
-    return component("timeline", name, _ACTIONS, kinds, data, remark, _in_numbers(data))
+    numbers = _in_numbers(data)
+    return component("timeline", name, _ACTIONS, kinds, _packed(data), remark, numbers)
+
+
+def _packed(data: dict[str, Any]) -> dict[str, Any]:
+    """The data of a long run as whole numbers: differences of starts, lengths, shares; the page's script undoes it."""
+    flats = [row.get("spans", ()) for row in data["rows"]]
+    if sum(map(len, flats)) <= 5 * MOST or not data["time"]:
+        return data
+    unit, packed = data["time"] / _STEPS, []
+    for row, flat in zip(data["rows"], flats, strict=True):
+        if not flat:
+            packed.append(row)
+            continue
+        whole, before = list[int](), 0
+        for i in range(0, len(flat), 5):
+            start, length, share = round(flat[i] / unit), round(flat[i + 1] / unit), round(_SHARES * flat[i + 4])
+            whole += [start - before, max(1, length), flat[i + 2], flat[i + 3], max(1, share)]
+            before = start
+        packed.append({"label": row["label"], "packed": whole})
+    return {**data, "rows": packed, "unit": unit, "shares": _SHARES}
 
 
 def _in_numbers(data: dict[str, Any]) -> str:
@@ -89,7 +115,9 @@ def timeline_data(result: Result, *, most: int = MOST) -> tuple[dict[str, Any], 
     """
     found, remarks = _fewer(rows(result))
     total = sum(len(row.spans) for row in found)
-    width = result.time / PARTS if total > most else 0.0
+    width, blocks = 0.0, [list(_blocks(row.spans, 0.0)) for row in found] if total <= most else []
+    if total > most:
+        blocks, width = _fitting(found, result.time)
     counted, told = counter_rows(result)
     names: dict[str, int] = {}
     kinds = {category: index for index, category in enumerate((*CATEGORIES, "link rate / capacity"))}
@@ -98,7 +126,7 @@ def timeline_data(result: Result, *, most: int = MOST) -> tuple[dict[str, Any], 
     whole = 0
     for index, row in enumerate(found):
         flat: list[float] = []
-        for start, length, category, label, share in _blocks(row.spans, width):
+        for start, length, category, label, share in blocks[index]:
             whole += share == 1.0 and not label.endswith(" together")
             used.add(category)
             flat += [_short(start), _short(length), kinds[category], names.setdefault(label, len(names)), share]
@@ -170,6 +198,17 @@ def _together(found: list[TimelineRow], key: Callable[[TimelineRow], tuple[str, 
         spans = sorted((span for row in members for span in row.spans), key=lambda span: span.start)
         merged.append(TimelineRow(owner, f"all {len(members)} {name or 'rows'}", 0, spans))
     return merged
+
+
+def _fitting(found: Sequence[TimelineRow], time: float) -> tuple[list[list[Block]], float]:
+    """Blocks of each row, in the smallest parts of the time [s] of which a page holds all; and the length of a part."""
+    parts = PARTS
+    while True:
+        width = time / parts
+        blocks = [list(_blocks(row.spans, width)) for row in found]
+        if sum(map(len, blocks)) <= MOST_BLOCKS or parts <= _FEWEST:
+            return blocks, width
+        parts //= 2
 
 
 def _short(value: float) -> float:

@@ -2,6 +2,14 @@
 // The timeline: rows of bars on a canvas, with zoom by buttons, wheel with Ctrl, pinch, drag and keys.
 for (const box of document.querySelectorAll(".timeline")) {
   const data = JSON.parse(box.querySelector("script").textContent);
+  for (const row of data.rows) {
+    if (!row.packed) continue;
+    let at = 0; row.spans = [];
+    for (let i = 0; i < row.packed.length; i += 5) {
+      const [begun, length, kind, name, share] = row.packed.slice(i, i + 5);
+      at += begun; row.spans.push(at * data.unit, length * data.unit, kind, name, share / data.shares);
+    }
+  }
   const canvas = box.querySelector("canvas"), tip = box.querySelector(".tip"), pen = canvas.getContext("2d");
   const status = document.getElementById(box.dataset.status);
   const ROW = 22, AXIS = 26, total = data.time || 1;
