@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from simperf.accuracy.fits.datasheet import energy_scale
 from simperf.accuracy.fits.library import known_cut
 from simperf.accuracy.kernel_tables import MeasuredOp
 from simperf.calibrate.fit import Data
-from simperf.calibrate.fit.datasheet import energy_scale
 from simperf.calibrate.fit.kernels import row_columns
 from simperf.calibrate.fit.products import CUTS, product_columns
 from simperf.cost import Roofline
@@ -49,7 +49,7 @@ def kernel_data(rows: Sequence[MeasuredOp], part: GpuPart, *, scaled: bool = Fal
 def _products(ops: Sequence[Op], part: GpuPart, columns: Mapping[str, Any]) -> dict[str, Any]:
     """Columns that products on any GPU need beside: what a known tile leaves of the rate that the largest reaches.
 
-    Layers follow one another without rest (`simperf.calibrate.fit.datasheet`) and may wait for their long rows.
+    Layers follow one another without rest (`simperf.accuracy.fits.datasheet`) and may wait for their long rows.
     """
     cut = known_cut(ops[0], part)
     found = {"known": columns[(cut or CUTS[0]).column], "late": np.zeros(len(ops))}

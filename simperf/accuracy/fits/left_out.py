@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from simperf.accuracy.fits.datasheet import efficiency_models, held_clock
 from simperf.accuracy.fits.kernel_data import ONE, kernel_data
 from simperf.accuracy.fits.library import joined
 from simperf.accuracy.fits.rows import FitRow, best_fit
 from simperf.accuracy.kernel_tables import GPUS, MeasuredOp, added_time, by_operation, kernel_cases
 from simperf.calibrate.fit import Data, Fit, Model
-from simperf.calibrate.fit.datasheet import efficiency_models, held_clock
 from simperf.calibrate.fit.kernels import row_model
 from simperf.calibrate.fit.model import Array
 from simperf.calibrate.uncertainty.variance import ErrorSpread, gpu_spreads, half_width

@@ -8,13 +8,11 @@ through the same caches: the same call then takes up to ten times as long.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
 from typing import Any
 
-from simperf.calibrate.dataset import Measurement, Value
+from simperf.calibrate.dataset import Value
 from simperf.calibrate.measure.bench import Bench
-from simperf.calibrate.measure.clock import doubts
-from simperf.calibrate.measure.task import Family, Task
+from simperf.calibrate.measure.task import Family, Task, points_of_rows
 
 __all__ = ["family"]
 
@@ -74,7 +72,7 @@ def _task(bench: Bench, touched: float) -> Task:
         for name in PASSES
     ]
 
-    def run(wanted: Sequence[int]) -> Iterator[Measurement]:
+    def take() -> list[tuple[float, float, float]]:
         torch = bench.torch
         net = _Net(bench)
         half = round(touched / 8)
@@ -86,12 +84,9 @@ def _task(bench: Bench, touched: float) -> Task:
 
         for _ in range(10):
             net.step(touch)
-        rows = [net.step(touch) for _ in range(30 if bench.quick else 60)]
-        for index in wanted:
-            readings = tuple(row[index] for row in rows)
-            yield Measurement(*points[index], readings, warnings=doubts(readings))
+        return [net.step(touch) for _ in range(30 if bench.quick else 60)]
 
-    return Task(tuple(points), run, together=True)
+    return points_of_rows(points, take)
 
 
 def family(bench: Bench) -> Family:

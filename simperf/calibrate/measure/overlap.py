@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from simperf.calibrate.dataset import Measurement, Value
+from simperf.calibrate.dataset import Value
 from simperf.calibrate.measure.bench import Bench
-from simperf.calibrate.measure.clock import doubts, sample
-from simperf.calibrate.measure.task import Family, Task, note_text, point
+from simperf.calibrate.measure.clock import sample
+from simperf.calibrate.measure.task import Family, Task, note_text, point, points_of_rows
 
 __all__ = ["family"]
 
@@ -65,15 +65,12 @@ def _beside(bench: Bench, kind: str, nbytes: int) -> Task:
         ("overlap/copy-compute", _at(bench, part, kind, nbytes)) for part in BESIDE
     ]
 
-    def run(wanted: Sequence[int]) -> Iterator[Measurement]:
+    def take() -> list[tuple[float, float, float]]:
         once = _setup(bench, kind, nbytes)
         once("both")
-        rows = [once("both") for _ in range(bench.care.most)]
-        for index in wanted:
-            readings = tuple(row[index] for row in rows)
-            yield Measurement(*points[index], readings, warnings=doubts(readings))
+        return [once("both") for _ in range(bench.care.most)]
 
-    return Task(tuple(points), run, together=True)
+    return points_of_rows(points, take)
 
 
 def _at(bench: Bench, part: str, kind: str, nbytes: int) -> dict[str, Value]:

@@ -7,14 +7,13 @@ one's parameters. Sizes are none of those that constants are fitted to.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from typing import Any
 
-from simperf.calibrate.dataset import Measurement, Value
+from simperf.calibrate.dataset import Value
 from simperf.calibrate.measure.bench import Bench
-from simperf.calibrate.measure.clock import doubts
 from simperf.calibrate.measure.graphs import captured
-from simperf.calibrate.measure.task import Family, Task, note_text
+from simperf.calibrate.measure.task import Family, Task, note_text, points_of_rows
 
 __all__ = ["family"]
 
@@ -152,16 +151,13 @@ def _task(bench: Bench, name: str, make: Callable[[Bench, dict[str, Value]], Onc
     parts = PARTS if name in ("chain", "graph") else PARTS[:1]
     points: list[tuple[str, dict[str, Value]]] = [(f"program/{name}", {**at, "part": part}) for part in parts]
 
-    def run(wanted: Sequence[int]) -> Iterator[Measurement]:
+    def take() -> list[tuple[float, float]]:
         once = make(bench, at)
         for _ in range(2):
             once()
-        rows = [once() for _ in range(5 if bench.quick else 15)]
-        for index in wanted:
-            readings = tuple(row[index] for row in rows)
-            yield Measurement(*points[index], readings, warnings=doubts(readings))
+        return [once() for _ in range(5 if bench.quick else 15)]
 
-    return Task(tuple(points), run, together=True)
+    return points_of_rows(points, take)
 
 
 def family(bench: Bench) -> Family:

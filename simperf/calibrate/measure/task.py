@@ -14,7 +14,7 @@ from simperf.errors import InputError, Problem, nearest
 if TYPE_CHECKING:
     from simperf.calibrate.measure.bench import Bench
 
-__all__ = ["FAMILIES", "Family", "Task", "check_families", "note_text", "point", "tasks"]
+__all__ = ["FAMILIES", "Family", "Task", "check_families", "note_text", "point", "points_of_rows", "tasks"]
 
 #: family -> module that lists its tasks, in the order in which they are measured
 FAMILIES: Mapping[str, str] = {
@@ -92,6 +92,20 @@ def point(
         yield Measurement(series, at, samples, unit, doubts(samples))
 
     return Task(((series, at),), run, seconds=seconds)
+
+
+def points_of_rows(
+    points: Sequence[tuple[str, Mapping[str, Value]]], take: Callable[[], Sequence[Sequence[float]]]
+) -> Task:
+    """A task of points that are read off the same runs: `take` gives a row a run, a reading a point."""
+
+    def run(wanted: Sequence[int]) -> Iterator[Measurement]:
+        rows = take()
+        for index in wanted:
+            samples = tuple(row[index] for row in rows)
+            yield Measurement(*points[index], samples, warnings=doubts(samples))
+
+    return Task(tuple(points), run, together=True)
 
 
 def note_text(series: str, reason: str) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from simperf.accuracy.fits.datasheet import efficiency_models, energy_scale
 from simperf.calibrate.dataset import Measurement
-from simperf.calibrate.fit.datasheet import efficiency_models, energy_scale
 from simperf.calibrate.fit.kernels import pooled_row_model
 from simperf.calibrate.fit.processor import late_model, processor_models
 from simperf.calibrate.fit.products import limited_model, matrix_model

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from simperf.accuracy.fits.datasheet import efficiency_models
 from simperf.accuracy.fits.rows import best_fit
 from simperf.calibrate.fit import Data, fit
-from simperf.calibrate.fit.datasheet import efficiency_models
 from simperf.calibrate.fit.products import (
     CUTS,
     Cut,

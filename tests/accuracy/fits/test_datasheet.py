@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from simperf.accuracy.fits.datasheet import allowed_clock, efficiency_models, energy_scale, held_clock
 from simperf.calibrate.fit import Data, fit
-from simperf.calibrate.fit.datasheet import allowed_clock, efficiency_models, energy_scale, held_clock
 from simperf.calibrate.fit.products import product_columns
 from simperf.hardware import Catalog
 from simperf.workload.kinds import bmm
