@@ -160,7 +160,8 @@ class StageMemory:
     @property
     def peak(self) -> Moment:
         """The first moment at which most is held."""
-        return max(self.moments, key=lambda one: one.total)
+        totals = {id(one.held): one.total for one in {id(one.held): one for one in self.moments}.values()}
+        return max(self.moments, key=lambda one: totals[id(one.held)])
 
     @property
     def reserved(self) -> float:
@@ -257,7 +258,8 @@ def stage_memory(
     """
     order = [(kind, microbatch, chunk) for kind, microbatch, chunk in passes]
     split = any(kind == "W" for kind, _, _ in order)
-    peaks = [[_peaks(one, apart, fresh=fresh) for fresh in (False, True)] for one in chunks]
+    peaks = _peaks_of_chunks(chunks, apart, kinds={"F", "BW"} | ({"B", "W"} if split else set()))
+    known: dict[tuple[object, ...], BytesByKind] = {}  # passes of a steady schedule hold the same, again and again
     base, kept, sent, made = dict(resident), 0.0, 0.0, set[int]()
     fixed = sum(base.values())
     usual = sum(size for kind, size in base.items() if kind not in apart)
@@ -271,16 +273,19 @@ def stage_memory(
         earlier = sum(of_chunks[one] for one in made)
         gradients = top.gradients + earlier
         reserved += usual + before + messages + (0.0 if "gradients" in apart else earlier)
-        held = _held(
-            base,
-            (
-                ("activations", before + top.kept),
-                ("temporaries", top.temporary),
-                ("messages", messages),
-                ("gradients", gradients),
-                *top.beside,
-            ),
-        )
+        state = (number, kind, number in made, before, messages, gradients)
+        if state not in known:
+            known[state] = _held(
+                base,
+                (
+                    ("activations", before + top.kept),
+                    ("temporaries", top.temporary),
+                    ("messages", messages),
+                    ("gradients", gradients),
+                    *top.beside,
+                ),
+            )
+        held = known[state]
         kept = before + {"F": keeps[number], "B": stays[number]}.get(kind, 0.0)
         if kind in ("W", "BW"):
             made.add(number)
@@ -326,7 +331,21 @@ def _held(resident: BytesByKind, moving: Beside) -> BytesByKind:
     return held
 
 
-def _peaks(chunk: ChunkMemory, apart: Collection[TensorKind], *, fresh: bool) -> dict[str, _Peak]:
+def _peaks_of_chunks(
+    chunks: Sequence[ChunkMemory], apart: Collection[TensorKind], *, kinds: Collection[str]
+) -> list[list[dict[str, _Peak]]]:
+    """Peaks of the passes over each chunk, with and without gradients that were made before; of like chunks once."""
+    found: list[list[dict[str, _Peak]]] = []
+    for number, chunk in enumerate(chunks):
+        like = next((other for other in range(number) if chunks[other] == chunk), None)
+        both = [_peaks(chunk, apart, fresh=fresh, kinds=kinds) for fresh in (False, True)] if like is None else None
+        found.append(both if both is not None else found[like or 0])
+    return found
+
+
+def _peaks(
+    chunk: ChunkMemory, apart: Collection[TensorKind], *, fresh: bool, kinds: Collection[str]
+) -> dict[str, _Peak]:
     """The peak of each kind of pass over a chunk; `fresh`: no backward pass has made gradients yet.
 
     A layer's own tensors take what an allocator takes for them in an empty pool, behind all that is held before it:
@@ -355,7 +374,7 @@ def _peaks(chunk: ChunkMemory, apart: Collection[TensorKind], *, fresh: bool) ->
         weights.append(_Top(one.name, left, one.weights, made, one.backward_beside, free))
     out = _Top("", chunk.kept, chunk.sends)  # the message, made and not yet sent
     found = {"F": [*forward, out], "B": inputs[::-1], "W": weights[::-1], "BW": whole[::-1]}
-    return {kind: _peak(tops, apart) for kind, tops in found.items()}
+    return {kind: _peak(tops, apart) for kind, tops in found.items() if kind in kinds}
 
 
 def _ends_of_runs(layers: Sequence[LayerMemory]) -> Iterator[tuple[LayerMemory, int]]:

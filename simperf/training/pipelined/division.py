@@ -27,7 +27,7 @@ from simperf.training.pipelined.refusals import (
     refuse_scattered_experts,
     together,
 )
-from simperf.training.pipelined.step_end import gathered_width, step_end
+from simperf.training.pipelined.step_end import gathered_width, step_ends
 from simperf.training.pipelined.weight_units import UnitBytes, weight_units
 from simperf.training.pipelined.work import StepWork, WeightUnit
 from simperf.training.replica import Dimensions
@@ -131,10 +131,7 @@ def divide(
     refuse_uncapturable(model, layout, strategy, plan, offload or Offload())
     fully, each = layout.sharding == "zero-3", _reduces_each(layout, strategy)
     units = _units(work, made, strategy, apart=layout.spreads_experts) if fully else ()
-    ends = tuple(
-        step_end(work, stage, made, strategy, layout, units=units[stage] if fully else (), each=each)
-        for stage in range(len(plan.stages))
-    )
+    ends = step_ends(work, made, strategy, layout, units=units, each=each)
     return replace(
         work,
         ends=ends,

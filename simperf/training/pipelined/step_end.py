@@ -11,7 +11,7 @@ from simperf.training.strategies import ModelParallel
 from simperf.workload.precision import element_size
 from simperf.workload.transformers.parallel import RankPasses
 
-__all__ = ["gathered_width", "step_end"]
+__all__ = ["gathered_width", "step_end", "step_ends"]
 
 _SINGLE = element_size("fp32")
 
@@ -19,6 +19,27 @@ _SINGLE = element_size("fp32")
 def gathered_width(made: RankPasses, strategy: ModelParallel) -> float:
     """Bytes of a weight as fully sharded ones are gathered [B]."""
     return _SINGLE if strategy.exchange.gathered == "fp32" else made.weight_width
+
+
+def step_ends(
+    work: StepWork,
+    made: RankPasses,
+    strategy: ModelParallel,
+    layout: Layout,
+    *,
+    units: Sequence[Sequence[WeightUnit]] = (),
+    each: bool = False,
+) -> tuple[StepEnd, ...]:
+    """The work around the passes of each stage, once for stages with the same layers; parameters as of `step_end`."""
+    found: dict[tuple[object, ...], StepEnd] = {}
+    ends = []
+    for stage in range(len(work.plan.stages)):
+        own = tuple(units[stage]) if units else ()
+        like = (tuple(id(layer) for chunk in work.chunks(stage) for layer in work.layers(stage, chunk)), own)
+        if like not in found:
+            found[like] = step_end(work, stage, made, strategy, layout, units=own, each=each)
+        ends.append(found[like])
+    return tuple(ends)
 
 
 def step_end(
