@@ -38,7 +38,7 @@ EXAMPLES: Mapping[str, str] = {
     "topo": "topo dgx-1v",
     "collective": "collective all-reduce --server dgx-h100 -b 8 -e 1G -f 8",
     "trace": "trace model.py:make --input 32x3x224x224 -o model.json",
-    "accuracy": "accuracy d2l/ring-8-v100",
+    "accuracy": "accuracy measured/two-gpus-v100",
     "schema": "schema scenario",
     "init": "init scenario first.toml",
     "scenarios list": "scenarios list",
