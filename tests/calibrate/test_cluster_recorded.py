@@ -16,6 +16,8 @@ from simperf.scenario import make_scenario
 
 pytest.importorskip("scipy")
 
+pytestmark = pytest.mark.long  # an interval of each point is drawn many times: a minute
+
 FOLDER = Path(__file__).parents[2] / "calibration"
 #: median error that a group of points of a calm recording may have
 GOALS = {

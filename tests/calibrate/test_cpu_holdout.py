@@ -18,6 +18,8 @@ from simperf.calibrate.validate import validate
 from simperf.hardware import Catalog
 from tests.calibrate.synthetic import write_profile
 
+pytestmark = pytest.mark.long  # six sessions are fitted: 40 s
+
 FOLDER = Path(__file__).parents[2] / "calibration"
 NAME = "cpu-epyc-zen5-2c"
 #: how much of the mean error was allowed before anything was measured

@@ -53,11 +53,3 @@ def test_the_program_of_ones_own_works(simperf, tmp_path):
         '[program]\npython = "mine.py:steps"\nn = 5\n[expect]\nkind = "regression"\ntime = "5 ms"\n'
     )
     assert simperf("run", "s.toml")[0] == 0
-
-
-def test_the_commands_of_the_page_work(simperf):
-    import shlex
-
-    for line in re.findall(r"^    simperf (.*)$", CLI, re.MULTILINE):
-        code, _, err = simperf(*shlex.split(line))
-        assert code == 0, (line, err)

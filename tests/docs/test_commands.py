@@ -30,6 +30,8 @@ PAGES += [
     for folder in ("tutorials", "how-to")
     for path in (ROOT / "docs" / folder).glob("*.md")
 ]
+#: pages whose commands take 20 to 60 s of processor time: searches, comparisons of the largest jobs
+LONG = ("docs/how-to/failures.md", "docs/tutorials/which-layout.md", "docs/tutorials/nvl72.md")
 
 
 def commands(text):
@@ -51,7 +53,10 @@ for _page, _text in TEXTS.items():
     COMMANDS[_page] = [words for words in commands(_text) if words not in _before]
 
 
-@pytest.mark.parametrize("page", [page for page, shown in COMMANDS.items() if shown])
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=pytest.mark.long if page in LONG else ()) for page, shown in COMMANDS.items() if shown],
+)
 def test_the_commands_of_a_page_work(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SIMPERF_CACHE", str(tmp_path / "cache"))
