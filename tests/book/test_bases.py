@@ -26,7 +26,14 @@ SHIPPED = {name: path for name, path in shipped_scenarios().items() if "compare"
 PLAYED = sorted({_alike(name): name for name in reversed(SHIPPED)}.values())
 
 
-@pytest.mark.parametrize("name", [name for name in PLAYED if name != TOO_LARGE])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.long if name.startswith("measured/") else ())
+        for name in PLAYED
+        if name != TOO_LARGE
+    ],
+)
 def test_a_base_plays(name):
     result = run(load_scenario(SHIPPED[name]), record=False)
     assert result.time > 0

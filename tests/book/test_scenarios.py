@@ -4,13 +4,13 @@ import pytest
 
 from simperf.run import run, run_variants
 from simperf.scenario import load_scenario, shipped_scenarios
-from tests.goldens.played import played
+from tests.goldens.played import marked, played
 
 SHIPPED = shipped_scenarios()
 ROWS = ("A1", "A2", "A3", "A4", "A5", "A6", "B1", "B2", "B3", "B4", "C1", "C2", "C3", "C4", "C5", "E1", "E2")
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize("name", marked(SHIPPED))
 def test_a_scenario_meets_its_expectations(name):
     scenario = load_scenario(SHIPPED[name])
     found = played(name).checks

@@ -49,6 +49,7 @@ def test_a_worker_is_killed_and_the_table_has_the_same_bytes(tmp_path, cluster):
     assert not (tmp_path / "dask.jsonl.journal").exists()
 
 
+@pytest.mark.long
 def test_a_scheduler_is_killed_and_the_sweep_goes_on_elsewhere(tmp_path, cluster):
     scheduler, _, sweep = cluster
     scheduler.process.send_signal(signal.SIGKILL)

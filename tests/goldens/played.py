@@ -3,11 +3,21 @@
 from functools import cache
 from typing import NamedTuple
 
+import pytest
+
 from simperf.analysis.ranking import Ranking, rank_results
 from simperf.run import run_variants
 from simperf.scenario import check_comparison, check_error, check_expectations, load_scenario, shipped_scenarios
 from tests.goldens.summary import summarise
 from tests.truth.runs import attempts
+
+#: scenarios whose runs take 10 s of processor time and more, beside others of the same mechanisms
+LONG = ("training/byteps-compression-25g", "training/uneven-loaders", "large/messages-of-a-pipeline")
+
+
+def marked(names):
+    """Names as parameters of a test; `LONG` ones are long tests."""
+    return [pytest.param(name, marks=pytest.mark.long if name in LONG else ()) for name in names]
 
 
 class Played(NamedTuple):

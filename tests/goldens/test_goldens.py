@@ -16,11 +16,11 @@ from tests.goldens.fixture import (
     rounded_apart,
     write_fixture,
 )
-from tests.goldens.played import played
+from tests.goldens.played import marked, played
 from tests.goldens.table import summary, table
 
 
-@pytest.mark.parametrize("name", shipped_scenarios())
+@pytest.mark.parametrize("name", marked(shipped_scenarios()))
 def test_a_scenario_gives_what_its_fixture_says(name):
     fixture = read_fixture(name)
     assert fixture, f"python -m tests.goldens make {name}"
