@@ -38,6 +38,7 @@ def cluster(tmp_path):
         yield scheduler, workers, sweep
 
 
+@pytest.mark.long
 def test_a_worker_is_killed_and_the_table_has_the_same_bytes(tmp_path, cluster):
     _, workers, sweep = cluster
     workers[0].process.send_signal(signal.SIGKILL)

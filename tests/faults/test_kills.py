@@ -15,7 +15,9 @@ from tests.faults.processes import Command, wait_until
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are found in /proc")
 
 
-@pytest.mark.parametrize("name", ["sweep", "sweep-local", "plan"])
+@pytest.mark.parametrize(
+    "name", ["sweep", *(pytest.param(name, marks=pytest.mark.long) for name in ("sweep-local", "plan"))]
+)
 def test_nothing_is_lost_and_nothing_is_left(name):
     if lacks := TARGETS[name].missing():
         pytest.skip(lacks)

@@ -30,7 +30,7 @@ def points(folder):
     return {json.dumps([point["series"], point["at"]], sort_keys=True) for point in found}
 
 
-@pytest.mark.parametrize("device", COMMANDS)
+@pytest.mark.parametrize("device", [pytest.param("cpu", marks=pytest.mark.long), "pretended GPU"])
 def test_no_finished_point_is_lost_and_the_next_command_goes_on(device, tmp_path):
     rng, kept = random.Random(os.environ.get("SIMPERF_TEST_SEED", "1")), set()
     for _ in range(3):
