@@ -2,6 +2,7 @@
 
 import os
 import runpy
+from types import SimpleNamespace
 
 import pytest
 
@@ -49,7 +50,9 @@ def test_prediction_and_reality_meet(notebook):
 
 
 def test_the_page_shows_both_and_the_difference(notebook):
-    outputs, names = notebook["app"].run()
+    """After a prediction, as of every lesson."""
+    kept = {"prediction": "200 ms", "settings": {}}
+    outputs, names = notebook["app"].run(defs={"language": SimpleNamespace(value="en"), "kept": kept})
     assert {"t1", "t2", "synchronous", "eager"} <= set(names["measured"])
     table = next(output.text for output in outputs if output is not None and "difference" in output.text)
     assert table.count("%") == 2
