@@ -31,7 +31,10 @@ PAGES += [
     for path in (ROOT / "docs" / folder).glob("*.md")
 ]
 #: pages whose commands take 20 to 60 s of processor time: searches, comparisons of the largest jobs
-LONG = ("docs/how-to/failures.md", "docs/tutorials/which-layout.md", "docs/tutorials/nvl72.md")
+LONG = (
+    *("docs/how-to/failures.md", "docs/how-to/choose-a-layout.md"),
+    *("docs/tutorials/which-layout.md", "docs/tutorials/nvl72.md"),
+)
 
 
 def commands(text):

@@ -9,7 +9,7 @@ from simperf.report.fits import fits_markdown, fits_text
 from tests.truth.ratchet import fits
 
 pytest.importorskip("scipy")
-pytestmark = pytest.mark.truth
+pytestmark = [pytest.mark.truth, pytest.mark.long]  # all published tables are fitted: 100 s
 
 
 @pytest.fixture(scope="module")

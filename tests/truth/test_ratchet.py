@@ -9,7 +9,9 @@ pytest.importorskip("scipy")
 
 
 @pytest.mark.truth
-@pytest.mark.parametrize("section", SECTIONS)
+@pytest.mark.parametrize(
+    "section", [pytest.param(one, marks=pytest.mark.long if one == "fits" else ()) for one in SECTIONS]
+)
 def test_no_row_worsens(section, truth):
     entries, now = read_errors(section), present(section, truth)
     found = worsened(entries, now)

@@ -19,6 +19,7 @@ def steps():
     return list(measured_steps())
 
 
+@pytest.mark.long
 @pytest.mark.truth
 def test_the_shipped_profile_is_made_of_the_measured_data(cases, steps, tmp_path):
     path = tmp_path / f"{UNSEEN}.toml"
@@ -38,6 +39,7 @@ def test_intervals_hold_nine_of_ten_kernels_of_an_architecture_that_was_left_out
     assert min(one[0] / one[1] for one in found.values()) >= 0.5
 
 
+@pytest.mark.long
 @pytest.mark.truth
 def test_intervals_hold_nine_of_ten_steps_of_an_architecture_that_was_left_out(cases, steps):
     """Kernels' draws alone are wider than what whole steps are missed by: more than nine of ten lie inside."""
@@ -50,6 +52,7 @@ def test_intervals_hold_nine_of_ten_steps_of_an_architecture_that_was_left_out(c
     assert max(width for *_, width in found.values()) < 0.9
 
 
+@pytest.mark.long
 @pytest.mark.truth
 def test_a_simulated_step_that_was_left_out_is_the_one_that_is_counted(cases, truth):
     """Its frontend and its copies are played too, which hardly count."""
