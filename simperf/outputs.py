@@ -7,13 +7,13 @@ What a run or a study returns stands below `simperf.report`, which draws it. Its
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
 from simperf.errors import InputError, Problem
 
-__all__ = ["DATA", "PAGE", "PICTURE", "check_name", "data_frame", "drawn", "html_table", "report_module"]
+__all__ = ["DATA", "PAGE", "PICTURE", "check_name", "data_frame", "drawn", "html_table", "report_module", "write_page"]
 
 #: how names of files of a kind end, what is said of others, and what is expected
 Kind = tuple[tuple[str, ...], str, str]
@@ -40,6 +40,19 @@ def check_name(path: str | os.PathLike[str], kind: Kind) -> None:
         raise InputError(Problem("the name of a file is expected", value=repr(path), expected=expected))
     if not os.fspath(path).lower().endswith(endings):
         raise InputError(Problem(message, file=os.fspath(path), expected=expected))
+
+
+def write_page(path: str | os.PathLike[str], made: Callable[[Any], str]) -> None:
+    """Write a page, which is made of `simperf.report.html` after its file's name is known to be one of a page.
+
+    Raises
+    ------
+    InputError
+        The name does not end in ``.html``, or the file cannot be written.
+    """
+    check_name(path, PAGE)
+    pages = report_module("html")
+    pages.save_page(made(pages), path)
 
 
 def drawn(figure: Any, path: str | os.PathLike[str] | None) -> Any:

@@ -282,11 +282,9 @@ class Result:
         InputError
             The name does not end in ``.html``, or the file cannot be written.
         """
-        from simperf.outputs import PAGE, check_name, report_module
+        from simperf.outputs import write_page
 
-        check_name(path, PAGE)
-        pages = report_module("html")
-        pages.save_page(pages.result_report(self, machine=pages.machine_of(self)), path)
+        write_page(path, lambda pages: pages.result_report(self, machine=pages.machine_of(self)))
 
     def trace(self, path: str | os.PathLike[str], *, ranks: Sequence[int] | None = None) -> None:
         """Write the timeline for https://ui.perfetto.dev and chrome://tracing, gzipped if the name ends in ``.gz``.

@@ -13,7 +13,7 @@ from typing import Any
 from simperf.analysis.ranking import Ranking, rank_results
 from simperf.analysis.verdict import Verdict, verdict
 from simperf.errors import InputError, Problem, SimperfError
-from simperf.outputs import PAGE, check_name, data_frame, drawn, html_table, report_module
+from simperf.outputs import data_frame, drawn, html_table, report_module, write_page
 from simperf.results import Result
 from simperf.run import MOST_EVENTS, Attempt, run, settle_answers
 from simperf.scenario import Scenario, load_scenario
@@ -219,12 +219,9 @@ class SideBySide:
         InputError
             Every run failed; the name does not end in ``.html``.
         """
-        check_name(path, PAGE)
-        pages = report_module("html")
-        titles = dict.fromkeys(one.scenario.title for one in self.attempts)
+        title = " and ".join(dict.fromkeys(one.scenario.title for one in self.attempts))
         machines = [one.scenario.machine for one in self.attempts]
-        text = pages.comparison_report(self._shown(), title=" and ".join(titles), machines=machines)
-        pages.save_page(text, path)
+        write_page(path, lambda pages: pages.comparison_report(self._shown(), title=title, machines=machines))
 
     def to_pandas(self) -> Any:
         """A row an attempt, as a `pandas.DataFrame`, which the extra ``tables`` brings: what differs, then the numbers.

@@ -12,7 +12,7 @@ from simperf.analysis.step_parts import HOST, WAIT, GpuInterval
 from simperf.engine.simulation import Simulation
 from simperf.engine.tracks import split_track
 from simperf.errors import InputError, Problem
-from simperf.outputs import PAGE, check_name, data_frame, drawn, html_table, report_module
+from simperf.outputs import data_frame, drawn, html_table, report_module, write_page
 from simperf.results import Result
 from simperf.run import run_placed
 from simperf.scenario import Scenario, load_scenario
@@ -130,9 +130,7 @@ class Explained:
         InputError
             The name does not end in ``.html``, or the file cannot be written.
         """
-        check_name(path, PAGE)
-        pages = report_module("html")
-        pages.save_page(pages.difference_report(self), path)
+        write_page(path, lambda pages: pages.difference_report(self))
 
     def to_pandas(self) -> Any:
         """A row a part, as a `pandas.DataFrame`, which the extra ``tables`` brings; in SI units."""

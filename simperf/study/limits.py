@@ -18,7 +18,7 @@ from simperf.analysis.chance import interval
 from simperf.analysis.critical import CriticalPath, critical_path
 from simperf.answer import Answer
 from simperf.errors import InputError, Problem, SimperfError
-from simperf.outputs import PAGE, check_name, data_frame, drawn, html_table, report_module
+from simperf.outputs import data_frame, drawn, html_table, report_module, write_page
 from simperf.results import Result
 from simperf.run import run
 from simperf.scenario import Scenario, load_scenario
@@ -142,9 +142,7 @@ class Limits:
         InputError
             The name does not end in ``.html``, or the file cannot be written.
         """
-        check_name(path, PAGE)
-        pages = report_module("html")
-        pages.save_page(pages.limits_report(self, machine=pages.machine_of(self.result)), path)
+        write_page(path, lambda pages: pages.limits_report(self, machine=pages.machine_of(self.result)))
 
     def to_pandas(self) -> Any:
         """A row a resource, as a `pandas.DataFrame`, which the extra ``tables`` brings; in SI units."""

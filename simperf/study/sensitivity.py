@@ -17,7 +17,7 @@ import numpy as np
 
 from simperf.answer import TIME
 from simperf.errors import InputError, Problem, SimperfError
-from simperf.outputs import PAGE, check_name, data_frame, drawn, html_table, report_module
+from simperf.outputs import data_frame, drawn, html_table, report_module, write_page
 from simperf.scenario import Scenario
 from simperf.study.axes import Axis, make_axes
 from simperf.study.points import Row, Task, make_tasks, refuse_unused_in
@@ -93,9 +93,7 @@ class Sensitivity:
         InputError
             The name does not end in ``.html``, or the file cannot be written.
         """
-        check_name(path, PAGE)
-        pages = report_module("html")
-        pages.save_page(pages.sensitivity_report(self), path)
+        write_page(path, lambda pages: pages.sensitivity_report(self))
 
     def to_pandas(self) -> Any:
         """A row a parameter, as a `pandas.DataFrame`, which the extra ``tables`` brings; in SI units."""

@@ -16,7 +16,7 @@ from simperf.answer import TIME, Answer
 from simperf.errors import InputError, Problem, UnknownNameError
 from simperf.files import write_bytes
 from simperf.json_format import json_text
-from simperf.outputs import PAGE, check_name, data_frame, drawn, html_table, report_module
+from simperf.outputs import data_frame, drawn, html_table, report_module, write_page
 from simperf.study.points import Row
 from simperf.units import format_quantity, headed
 
@@ -203,9 +203,7 @@ class Table:
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Write a page that needs no network: the best point, pictures, and all points."""
-        check_name(path, PAGE)
-        pages = report_module("html")
-        pages.save_page(pages.sweep_report(self), path)
+        write_page(path, lambda pages: pages.sweep_report(self))
 
     def to_pandas(self) -> Any:
         """As a `pandas.DataFrame`, which the extra ``tables`` brings."""

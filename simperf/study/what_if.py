@@ -9,7 +9,7 @@ from typing import Any
 
 from simperf.analysis.critical import Segment, critical_path
 from simperf.errors import InputError, SimperfError
-from simperf.outputs import PAGE, check_name, data_frame, drawn, html_table, report_module
+from simperf.outputs import data_frame, drawn, html_table, report_module, write_page
 from simperf.results import Result
 from simperf.run import run
 from simperf.scenario import Scenario, load_scenario
@@ -156,9 +156,7 @@ class WhatIf:
         InputError
             The name does not end in ``.html``, or the file cannot be written.
         """
-        check_name(path, PAGE)
-        pages = report_module("html")
-        pages.save_page(pages.what_if_report(self, machine=pages.machine_of(self.result)), path)
+        write_page(path, lambda pages: pages.what_if_report(self, machine=pages.machine_of(self.result)))
 
     def to_pandas(self) -> Any:
         """A row a run, as a `pandas.DataFrame`, which the extra ``tables`` brings; in SI units."""

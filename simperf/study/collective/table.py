@@ -9,7 +9,7 @@ from typing import Any, overload
 
 from simperf.collectives.bench import Row
 from simperf.hardware import Machine
-from simperf.outputs import PAGE, check_name, data_frame, drawn, html_table, report_module
+from simperf.outputs import data_frame, drawn, html_table, report_module, write_page
 from simperf.units import format_quantity
 
 __all__ = ["CollectiveTable"]
@@ -77,11 +77,9 @@ class CollectiveTable(Sequence[Row]):
         InputError
             The name does not end in ``.html``, or the file cannot be written.
         """
-        check_name(path, PAGE)
-        pages = report_module("html")
         question = f"How long does {self.name} take among {self.title.partition(': ')[2]}, by size?"
-        text = pages.collective_report({self.algorithm: self.rows}, self.machine, title=self.title, question=question)
-        pages.save_page(text, path)
+        rows, told = {self.algorithm: self.rows}, {"title": self.title, "question": question}
+        write_page(path, lambda pages: pages.collective_report(rows, self.machine, **told))
 
     def to_pandas(self) -> Any:
         """As a `pandas.DataFrame`, which the extra ``tables`` brings; in SI units."""

@@ -14,7 +14,7 @@ from simperf.analysis.intervals import intervals_of
 from simperf.errors import InputError, Problem
 from simperf.files import write_packed
 from simperf.json_format import FORMAT
-from simperf.outputs import DATA, PAGE, check_name, data_frame, drawn, html_table, report_module
+from simperf.outputs import DATA, check_name, data_frame, drawn, html_table, report_module, write_page
 from simperf.run import MOST_EVENTS, run
 from simperf.scenario import Scenario, make_scenario
 from simperf.scenario.own_constants import own_constants
@@ -169,11 +169,8 @@ class LayoutPlan:
         InputError
             The name does not end in ``.html``, or the file cannot be written.
         """
-        check_name(path, PAGE)
-        pages = report_module("html")
         best = self.scenario()
-        save = pages.save_page
-        save(pages.layouts_report(self, winner=run(best), machine=best.machine), path)
+        write_page(path, lambda pages: pages.layouts_report(self, winner=run(best), machine=best.machine))
 
     def _repr_html_(self) -> str:
         header = ["#", "group", "layout", "GPUs", "step [s]", "MFU", "memory [GB]", "why"]

@@ -89,16 +89,14 @@ class WeighedMachine:
         """The divided model of a layout."""
         return self.jobs.divided(choice, self.architecture)
 
-    def is_crowded(self, job: Job, divided: Divided) -> bool:
-        """Whether a layout's numbers alone tell that a run of it is refused; keeps the largest batch that is not."""
-        model = divided.model.model
-        events = job.steps * least_events(divided.layout, divided.strategy, divided.batch, model.layers)
-        if events <= MOST_EVENTS:
-            return False
-        group = divided.layout.dp * divided.strategy.microbatch
-        most = math.floor(divided.batch * MOST_EVENTS / events / group) * group
-        self.most_samples = max(self.most_samples, most)
-        return True
+
+def _largest_batch(job: Job, divided: Divided) -> int | None:
+    """Largest batch of which a layout's run is not refused, by its numbers alone; None where that asked for is not."""
+    events = job.steps * least_events(divided.layout, divided.strategy, divided.batch, divided.model.model.layers)
+    if events <= MOST_EVENTS:
+        return None
+    group = divided.layout.dp * divided.strategy.microbatch
+    return math.floor(divided.batch * MOST_EVENTS / events / group) * group
 
 
 def weigh(request: LayoutRequest, machine: TrainingMachine) -> WeighedMachine:
@@ -141,7 +139,9 @@ def weigh(request: LayoutRequest, machine: TrainingMachine) -> WeighedMachine:
             why = _reason(error)
             refusals[why] = refusals.get(why, 0) + 1
             continue
-        if fits and not request.force and found.is_crowded(job, divided):
+        most = _largest_batch(job, divided) if fits and not request.force else None
+        if most is not None:
+            found.most_samples = max(found.most_samples, most)
             refusals[_CROWDED] = refusals.get(_CROWDED, 0) + 1
             found.crowded.append(weighed)
         else:

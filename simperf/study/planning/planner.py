@@ -15,7 +15,7 @@ from simperf.errors import InputError, Problem
 from simperf.files import write_packed
 from simperf.json_file import read_json
 from simperf.json_format import FORMAT
-from simperf.outputs import DATA, PAGE, check_name, data_frame, drawn, html_table, report_module
+from simperf.outputs import DATA, check_name, data_frame, drawn, html_table, report_module, write_page
 from simperf.run import MOST_EVENTS, run
 from simperf.scenario import Scenario, make_scenario
 from simperf.scenario.own_constants import estimated_architecture, own_constants
@@ -144,9 +144,8 @@ class TrainingPlan:
         InputError
             The name does not end in ``.html``, or the file cannot be written.
         """
-        check_name(path, PAGE)
-        pages, first = report_module("html"), self.scenario(1)
-        pages.save_page(pages.plan_report(self, winner=run(first), machine=first.machine), path)
+        first = self.scenario(1)
+        write_page(path, lambda pages: pages.plan_report(self, winner=run(first), machine=first.machine))
 
     def to_pandas(self) -> Any:
         """A row a candidate, as a `pandas.DataFrame`, which the extra ``tables`` brings; in SI units."""
