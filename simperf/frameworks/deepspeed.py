@@ -10,6 +10,7 @@ from simperf.frameworks.machines import ASSUMED, draft_machine, server_gpus
 from simperf.frameworks.options import GivenOption, JobOptionsRead
 from simperf.frameworks.source import JobSource, leaves
 from simperf.json_file import read_json
+from simperf.workload.transformers.shipped import shipped_transformers
 
 __all__ = ["deepspeed_options", "draft_deepspeed"]
 
@@ -42,6 +43,7 @@ def draft_deepspeed(options: JobOptionsRead, draft: JobDraft, *, gpus: int, on: 
         message = "the configuration has no model"
         expected = "--model NAME of `simperf zoo list`, or --model config.json"
         options.problems.append(Problem(message, file=options.file, key="model", expected=expected))
+    _sequence(options, draft)
     program = draft.tables.setdefault("program", {})
     program |= {"use": "train", "strategy": "model-parallel", "stack": options.table.stack}
     draft.comments["program", "stack"] = "assumed: kernels of eager PyTorch, as of 2024"
@@ -57,6 +59,18 @@ def draft_deepspeed(options: JobOptionsRead, draft: JobDraft, *, gpus: int, on: 
     draft.set("program", "recompute", "none", why=why)
     options.note_optimizer()
     draft.set("program", "steps", 2, why="of which the second is reported")
+
+
+def _sequence(options: JobOptionsRead, draft: JobDraft) -> None:
+    """Say which sequence is assumed: the configuration has none, and the longest of a model is rarely trained with."""
+    table = draft.tables.get("model", {})
+    shipped = shipped_transformers().get(str(draft.value("model.name", table.get("name", ""))))
+    longest = shipped.sequence if shipped is not None else table.get("sequence")
+    if longest is None or draft.is_changed("model.sequence"):
+        return
+    why = f"assumed: the {longest:,} tokens that the model's file has; --set model.sequence=N gives another length"
+    draft.set("model", "sequence", longest, why=why)
+    options.notes.append(f"the length of sequences: not in the configuration: {why}")
 
 
 def _precision(options: JobOptionsRead, draft: JobDraft) -> None:

@@ -1,8 +1,8 @@
-"""The link that limits communication where other links of its route were made faster."""
+"""The link that limits communication where other links were made faster: of their routes, or of all that are used."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
@@ -76,8 +76,9 @@ def limiting_link(
     """The link that limits a run's communication, if it is none of those that were made faster.
 
     Of the routes on which these are, the links are looked for that are full for longest: bytes moved over bandwidth.
-    They limit where that is most of the time in which one of the dimensions communicates; where it is not, latencies
-    or kernels do.
+    They limit where that is most of the time in which one of the dimensions communicates. Where they do not, or where
+    no link was made faster, the links that are full for longest of all that the run used are asked likewise, as those
+    between servers where NVLink was made faster. Where none limits, latencies or kernels do.
 
     Parameters
     ----------
@@ -90,15 +91,25 @@ def limiting_link(
     dimensions : collection of str
         Of the layout, whose communication matters.
     """
-    edges = {edge.resource: edge for route in _routes(machine, faster) for edge in route.edges}
+    longest = [time for time in (_communicating(result, one) for one in dimensions) if time > 0]
+    if not longest:
+        return None
+    of_routes = {edge.resource: edge for route in _routes(machine, faster) for edge in route.edges}
+    found = _fullest(result, machine, of_routes, faster, _MOST_OF_IT * min(longest))
+    return found or _fullest(result, machine, _used(result, machine), faster, _MOST_OF_IT * min(longest))
+
+
+def _fullest(
+    result: Result, machine: Machine, edges: Mapping[str, Edge], faster: Collection[str], least: float
+) -> LimitingLink | None:
+    """The link that is full for longest, if that is so long at least [s] and none of the faster ones is as busy."""
     busy = {
         resource: result.resources[resource].work / min(edge.bandwidth, edge.flow_limit)
         for resource, edge in edges.items()
         if resource in result.resources
     }
     most = max(busy.values(), default=0.0)
-    times = [_communicating(result, one) for one in dimensions]
-    if not any(most >= _MOST_OF_IT * time for time in times if time > 0):
+    if not 0.0 < most >= least:
         return None
     found = [edges[resource] for resource, time in busy.items() if time >= most * (1 - _SAME)]
     if any(link_kind(edge) in faster for edge in found):
@@ -106,6 +117,13 @@ def limiting_link(
     names = [name for _, name in _NAMES]
     name, edge = min(((_name(edge, machine), edge) for edge in found), key=lambda one: names.index(one[0]))
     return LimitingLink(name, link_kind(edge), edge.bandwidth, most)
+
+
+def _used(result: Result, machine: Machine) -> dict[str, Edge]:
+    """Links that moved something in a run, by the resource that they are; a bus in one of its directions."""
+    moving = (one for one, use in result.resources.items() if use.kind == "link" and use.work > 0)
+    keys = ((one, one.replace("=", ">")) for one in moving)
+    return {resource: machine.edges[key] for resource, key in keys if ">" in key and key in machine.edges}
 
 
 def _routes(machine: Machine, faster: Collection[str]) -> Iterator[Route]:

@@ -47,7 +47,8 @@ class WhatIfRun:
     remark : str
         What else its change brings.
     limit : str
-        The link that limits communication, where the change makes other links of its route faster; else empty.
+        The link that limits communication, where the change makes other links faster or brings another machine; else
+        empty.
     """
 
     name: str
@@ -277,10 +278,11 @@ def _run(name: str, result: Result, metric: str, base: float, remark: str = "") 
 
 
 def _limited(run: WhatIfRun, result: Result, scenario: Scenario, changes: Sequence[WhatIfChange]) -> WhatIfRun:
-    """The run with the link that limits its exposed communication beside those that changes make faster."""
+    """The run with the link that limits its exposed communication: beside faster ones, or of a new machine."""
     faster = {name for one in changes for name, factor in one.speeds.items() if factor > 1}
+    other = any("machine" in one.values for one in changes)
     exposed = [name.removeprefix(_EXPOSED) for name in run.path if name.startswith(_EXPOSED)]
-    if not faster or not exposed or scenario.machine is None:
+    if not (faster or other) or not exposed or scenario.machine is None:
         return run
     found = limiting_link(result, scenario.machine, faster, exposed)
     return replace(run, limit=str(found)) if found is not None else run

@@ -133,3 +133,15 @@ def test_wrong_files(tmp_path, text):
 def test_a_model_for_a_framework_that_has_one(tmp_path):
     with pytest.raises(InputError, match="has no effect"):
         import_job(["--num-layers", "2"], model="llama3-8b")
+
+
+def test_the_sequence_that_is_assumed_is_told(tmp_path):
+    job = imported(tmp_path)
+    assert job.tables["model"]["sequence"] == 131072
+    assert any("131,072 tokens" in one and "--set model.sequence=N" in one for one in job.notes)
+    assert "# assumed: the 131,072 tokens" in job.text
+    job = imported(tmp_path, changes={"model.sequence": 2048})
+    assert job.tables["model"]["sequence"] == 2048
+    assert not any("model.sequence" in one for one in job.notes)
+    (tmp_path / "config.json").write_text(json.dumps(CONFIG))
+    assert any("1,024 tokens" in one for one in imported(tmp_path, model=tmp_path / "config.json").notes)

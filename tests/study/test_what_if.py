@@ -80,6 +80,20 @@ def test_the_link_that_limits_a_faster_network_is_named(job):
     assert found.to_dict()["runs"][1]["limit"] == network.limit
 
 
+def test_a_link_between_servers_that_limits_a_faster_nvlink_is_named(job):
+    found = what_if(job, "nvlink=2x")
+    assert "; the NIC's port limits (infiniband-ndr, " in found.reason(found.together)
+
+
+def test_the_link_that_limits_domains_of_72_is_named(job):
+    larger = {**JOB["model"], "hidden": 4096, "ffn": 11264}  # beside which latencies are short
+    ranks, program = {"dp": 144, "sharding": "zero-1"}, {**JOB["program"], "batch": 144}
+    racks = on("gb200-nvl72", model=larger, layout=ranks, program=program)
+    found = what_if(racks, "nvlink=4x")  # twice as fast, NVLink is still the busiest
+    assert "; the NIC's port limits (infiniband-ndr, " in found.reason(found.together)
+    assert what_if(job, "domain=72").together.limit.startswith("NVLink limits (nvlink5, ")
+
+
 @pytest.mark.parametrize("change", ["network=1.02x", "network=0.5x", "host1=2x"])
 def test_no_other_link_limits(job, change):
     assert what_if(job, change).together.limit == ""

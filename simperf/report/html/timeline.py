@@ -138,7 +138,8 @@ def timeline_data(result: Result, *, most: int = MOST) -> tuple[dict[str, Any], 
         remarks.insert(
             0,
             f"Of {total:,} spans, the {total - whole:,} that are shorter than {written(width, 's', digits=3)} are "
-            "drawn together in blocks, whose height is the share of the time that they fill; `--trace` writes each.",
+            "drawn together in blocks, whose height is the share of the time that they fill; a trace "
+            "(--trace FILE) has each.",
         )
     if told:
         remarks.append(told)

@@ -15,6 +15,8 @@ __all__ = ["losses", "step_parts"]
 _STAGE = re.compile(r"stage (\d+): (?!hidden )(.+)")
 #: share of a difference from which a part of the step is named [1]
 _NAMED = 0.2
+#: parts of a step in words, where these differ from the names of the metrics
+_WORDS = {"kernels": "kernel time", "slowed": "kernel slowdown", "bubble": "pipeline bubble", "idle": "idle time"}
 
 
 def step_parts(metrics: Mapping[str, float]) -> dict[str, float]:
@@ -64,7 +66,7 @@ def _loss(request: LayoutRequest, one: RankedLayout, ranked: Sequence[RankedLayo
         if one.cost is not None and first.cost:
             words.append(f"{one.cost / first.cost:.3f} times the cost")
         return ", ".join(words)
-    more = [f"+{_short(value)} {name}" for name, value in _more(one, first)]
+    more = [f"+{_short(value)} {_word(name)}" for name, value in _more(one, first)]
     return words[0] + (f": {', '.join(more)}" if more else "")
 
 
@@ -73,8 +75,8 @@ def _wins(one: RankedLayout, ranked: Sequence[RankedLayout]) -> str:
     others = [each for each in ranked[1:] if each.machine == one.machine]
     if not others:
         return "the fastest"
-    less = [name for name, _ in _more(others[0], one)]
-    return "the fastest" + (f": less {' and '.join(less)} than #{ranked.index(others[0]) + 1}" if less else "")
+    less = [f"less {_word(name)}" for name, _ in _more(others[0], one)]
+    return "the fastest" + (f": {' and '.join(less)} than #{ranked.index(others[0]) + 1}" if less else "")
 
 
 def _more(one: RankedLayout, other: RankedLayout) -> list[tuple[str, float]]:
@@ -86,6 +88,11 @@ def _more(one: RankedLayout, other: RankedLayout) -> list[tuple[str, float]]:
     found = {name: one.parts.get(name, 0.0) - other.parts.get(name, 0.0) for name in names}
     ranked = sorted(found.items(), key=lambda each: -each[1])
     return [(name, value) for name, value in ranked if value > _NAMED * longer][:3]
+
+
+def _word(name: str) -> str:
+    """A part of a step, such as "exposed data communication"."""
+    return f"{name} communication" if name.startswith("exposed ") else _WORDS.get(name, name)
 
 
 def _short(seconds: float) -> str:
