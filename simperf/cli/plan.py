@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from simperf.cli.options import Engine, Force, Format, Report, Samples, refuse_alone, typed_options
+from simperf.cli.options import Force, Format, Report, Samples, refuse_alone, typed_options
 
 if TYPE_CHECKING:
     from simperf.study.layouts import LayoutRequest
@@ -59,7 +59,10 @@ def plan(
     explain: Annotated[
         int, typer.Option("--explain", metavar="N", min=0, help="Show candidate N in detail, and what limits it.")
     ] = 0,
-    engine: Engine = "serial",
+    engine: Annotated[
+        str,
+        typer.Option("--engine", metavar="ENGINE", help="Where runs are made: auto, serial, local[:N] or dask[:ADDR]."),
+    ] = "auto",
     samples: Samples = 0,
     force: Force = False,
     everything: Annotated[bool, typer.Option("--all", help="List every candidate.")] = False,

@@ -38,12 +38,12 @@ def played(request, choice):
 
 
 def held_to_runs(request, number, seed=0):
-    """Hold bound and memory of some of a request's layouts to their runs."""
-    fitting = weigh(request, request.machines[0]).fitting
-    for one in random.Random(seed).sample(fitting, min(number, len(fitting))):
+    """Hold both bounds and memory of some of a request's layouts to their runs."""
+    machine = weigh(request, request.machines[0])
+    for one in random.Random(seed).sample(machine.fitting, min(number, len(machine.fitting))):
         result = played(request, one.choice)
-        step = result.metrics["time per step"].value
-        assert 0.5 * step < one.bound <= step * (1 + 1e-9), one.choice.name
+        step, tight = result.metrics["time per step"].value, machine.tightened(one).bound
+        assert 0.5 * step < one.bound <= tight <= step * (1 + 1e-9), one.choice.name
         assert one.memory == pytest.approx(result.metrics["memory"].value, rel=1e-9), one.choice.name
 
 
@@ -82,10 +82,11 @@ def test_bounds_hold_with_overlaps_and_other_stacks(program):
 )
 def test_bounds_hold_for_experts(program):
     request = asked(EXPERTS, program=program, cp=1, tp=[1, 2], ep=[1, 4, 8], microbatch=1, recompute="none")
-    fitting = weigh(request, request.machines[0]).fitting
-    assert {one.choice.layout.ep for one in fitting} == {1, 4, 8}
-    for one in random.Random(1).sample(fitting, 5):
-        assert one.bound <= played(request, one.choice).metrics["time per step"].value
+    machine = weigh(request, request.machines[0])
+    assert {one.choice.layout.ep for one in machine.fitting} == {1, 4, 8}
+    for one in random.Random(1).sample(machine.fitting, 5):
+        step = played(request, one.choice).metrics["time per step"].value
+        assert one.bound <= machine.tightened(one).bound <= step
 
 
 def test_the_search_finds_what_trying_all_finds():
@@ -95,6 +96,9 @@ def test_the_search_finds_what_trying_all_finds():
     fitting = found.searched[0].machine.fitting
     times = {one.choice: played(request, one.choice).metrics["time per step"].value for one in fitting}
     assert found.winner.step == min(times.values())
+    words = " ".join(one.reason for one in found.ranked)
+    assert "less kernels" not in words
+    assert "slowed" not in words
     assert {one.choice: one.step for one in found.ranked} == {one.choice: times[one.choice] for one in found.ranked}
     counts = found.counts()
     assert counts["simulated"] < len(fitting)

@@ -6,6 +6,9 @@ links. A stage begins when the stages before it have done the first forward pass
 theirs follow (the plan's bubble, Narayanan et al., SC 2021, section 2.2). Gradients and weights that are exchanged
 after the passes cross the ports of a server, at their full bandwidth. Left out are launches, messages between stages,
 sharing of links and of a GPU, and whatever the schedule has beyond its bubble.
+
+A tighter bound, which takes longer to find, has the passes of all stages in the order of the plan, with the messages
+between them (`simperf.study.layouts.pass_order`).
 """
 
 from __future__ import annotations
@@ -19,9 +22,10 @@ from typing import NamedTuple
 from simperf.errors import InputError
 from simperf.execution.session import Session
 from simperf.layout import Layout
+from simperf.study.layouts.pass_order import PassTimes, ends_of_passes
 from simperf.training.job import Job
 from simperf.training.pipelined.channels import Placer
-from simperf.training.pipelined.communicators import Communicator, Payload
+from simperf.training.pipelined.communicators import MESSAGE, Communicator, Payload
 from simperf.training.pipelined.division import pacing_of
 from simperf.training.pipelined.fitting_changes import Divided
 from simperf.training.pipelined.work import StepWork
@@ -99,6 +103,39 @@ class StepBounds:
         work : StepWork
             Of them, with few of the micro-batches or with all.
         """
+        asked, times = self._times(job, divided, work)
+        stages = self._stages(job, divided, asked, times)
+        return max(_through(asked, stages, times, job, divided), *(one.traffic for one in stages))
+
+    def in_order(self, job: Job, divided: Divided, work: StepWork) -> float:
+        """The same with the passes of all stages in the order of the plan, and messages between them [s].
+
+        Parameters
+        ----------
+        job, divided
+            As of `time`.
+        work : StepWork
+            Of them, with all of the micro-batches.
+        """
+        asked, times = self._times(job, divided, work)
+        stages = self._stages(job, divided, asked, times)
+        longest = max(_through(asked, stages, times, job, divided), *(one.traffic for one in stages))
+        if job.steps != 1 or work.stages == 1:
+            return longest
+        messages = {edge: self._message(asked, here, there) for edge, here, there in work.edges()}
+        kernels, syncs = self._of_items(work.received, "forward")
+        received = kernels / asked.speed + fsum(self._alone(one, asked, 0) for one in syncs)
+        ahead = pacing_of(divided.layout, divided.strategy).messages
+        parts = [dict(zip("FBW", own, strict=True)) for own in times]
+        begun = [one.begin for one in stages]
+        ends = ends_of_passes(work, PassTimes(parts, messages, received, ahead), begun)
+        done = [end + one.before for end, one in zip(ends, stages, strict=True)]
+        if divided.strategy.exchange.clip and work.plan.copies == 1:  # the norm, which all ranks wait for
+            return max(longest, max(done) + max(one.after for one in stages))
+        return max(longest, *(end + one.after for end, one in zip(done, stages, strict=True)))
+
+    def _times(self, job: Job, divided: Divided, work: StepWork) -> tuple[_Asked, list[tuple[float, ...]]]:
+        """What is asked, and the least times of each part's forward, backward and apart weights' passes [s]."""
         node = self.nodes[0]
         speed = job.stack.pace(getattr(self.session.machine.nodes[node].part, "architecture", "")).share
         split = any(one.kind == "W" for one in work.plan.stages[0])
@@ -115,8 +152,7 @@ class StepBounds:
                     known[number, place] = self._layer(first[number], asked, place)
             each = [(count, known[number, place]) for number, count in counted.items()]
             times.append(tuple(fsum(count * one[kind] for count, one in each) for kind in range(3)))
-        stages = self._stages(job, divided, asked, times)
-        return max(_through(asked, stages, times, job, divided), *(one.traffic for one in stages))
+        return asked, times
 
     def _place(self, layout: Layout, stage: int) -> int:
         """The first stage of which collectives go the same ways: each one where stages differ in their servers."""
@@ -169,6 +205,13 @@ class StepBounds:
                 channels = None
             self._syncs[key] = 0.0 if channels is None else channels.time
         return self._syncs[key]
+
+    def _message(self, asked: _Asked, here: int, there: int) -> float:
+        """Time of a message from stage to stage with its links to itself, between the first ranks of each [s]."""
+        mesh, payload = asked.layout.mesh, Payload(MESSAGE, asked.work.message)
+        ranks = mesh.rank({"pp": here}), mesh.rank({"pp": there})
+        channels = self._placer.place(Communicator("pp", ranks, (payload,))).pattern.plans[payload].channels
+        return 0.0 if channels is None else channels.time
 
     def _stages(self, job: Job, divided: Divided, asked: _Asked, times: Sequence[tuple[float, ...]]) -> list[_Stage]:
         """Least times of each stage."""

@@ -35,6 +35,8 @@ from simperf.training.replica import Dimensions
 
 __all__ = ["LayoutPlan", "RankedLayout", "plan_layouts"]
 
+#: engine that is chosen here, and the events of a run from which on processes are worth their start: a second or more
+_AUTO, _LONG = "auto", 50_000.0
 _USED, _TOKENS, _MEMORY = "model FLOP utilisation", "tokens per second", "memory"
 
 
@@ -214,7 +216,7 @@ def plan_layouts(
     request : LayoutRequest, mapping or path
         A file with a table ``[layouts]``, or plain data with its tables and keys.
     engine, fresh, cache, progress
-        As in `simperf.study.sweep.sweep`.
+        As in `simperf.study.sweep.sweep`. Engine ``"auto"`` is ``"local"`` where runs are long, else ``"serial"``.
     journal : str, optional
         File that keeps each finished layout, from which an interrupted search continues.
 
@@ -224,7 +226,7 @@ def plan_layouts(
         The file is wrong; no layout divides the model; none fits, then with the nearest that does; or none can be
         simulated.
     """
-    check_engine(engine)
+    check_engine(engine if engine != _AUTO else "serial")
     if isinstance(request, Mapping):
         request = make_layouts(request)
     elif not isinstance(request, LayoutRequest):
@@ -232,6 +234,8 @@ def plan_layouts(
     machines = [weigh(request, one) for one in request.machines]
     if not any(one.fitting for one in machines):
         raise nothing_fits(request, machines)
+    if engine == _AUTO:
+        engine = "local" if max(one.least_events() for one in machines) >= _LONG else "serial"
     found = search(request, machines, engine=engine, journal=journal, fresh=fresh, cache=cache, progress=progress)
     return _answer(request, found)
 

@@ -187,9 +187,9 @@ def _read(toml: TomlFile) -> LayoutRequest:
     head, table, prices, failing = (RequestTable(toml, name, keys, problems) for name, keys in TABLES.items())
     folder = Path(toml.path).absolute().parent if toml.path else Path.cwd()
     base = _base(toml, problems)
-    name, model = _model(table, base, toml, folder)
-    catalog = _catalog(table, folder)
     assumed: list[str] = []
+    name, model = _model(table, base, toml, folder, assumed)
+    catalog = _catalog(table, folder)
     machines = _machines(table, prices, catalog, problems)
     axes = _axes(table)
     batch = table.count("batch")
@@ -263,8 +263,10 @@ def _base(toml: TomlFile, problems: list[Problem]) -> dict[str, Any]:
     return found
 
 
-def _model(table: RequestTable, base: dict[str, Any], toml: TomlFile, folder: Path) -> tuple[str, Transformer | None]:
-    """The model by its dimensions, and its name."""
+def _model(
+    table: RequestTable, base: dict[str, Any], toml: TomlFile, folder: Path, assumed: list[str]
+) -> tuple[str, Transformer | None]:
+    """The model by its dimensions, and its name; a length of sequences that is not given is added to `assumed`."""
     given = base.pop("model", {})
     name = table.text("model")
     if bool(given) == bool(name):
@@ -286,6 +288,9 @@ def _model(table: RequestTable, base: dict[str, Any], toml: TomlFile, folder: Pa
         expected = "a transformer of `simperf zoo list`, such as llama3-70b, or its dimensions"
         table.wrong(("model",), "a layout divides a transformer by its dimensions", value=name, expected=expected)
         return name, None
+    if "sequence" not in data:
+        told = f"sequences of {found.sequence:,} tokens, as the model's file has them"
+        assumed.append(f"{told} (--sequence N, or layouts.sequence in a file, gives others)")
     return name or str(data.get("name", "a model of your own")), found
 
 

@@ -7,14 +7,14 @@ not counted: the answer is that of one worker, however many there are.
 from __future__ import annotations
 
 import hashlib
+import heapq
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from simperf.errors import EngineError, InputError, Problem
 from simperf.study.cache import Cache, cache_folder, folder_hash, point_key
@@ -43,7 +43,7 @@ class Searched:
     machine : WeighedMachine
     played : tuple of (WeighedLayout, Row)
     left : tuple of WeighedLayout
-        What was not simulated, by rising bound.
+        What was not simulated, by rising bound, some of which are tighter than those of `machine`.
     finished : bool
         Whether the search came to its end: the bound of all that is left exceeds the best time.
     """
@@ -56,6 +56,9 @@ class Searched:
 
 class _Order:
     """Layouts of one machine on their way to be simulated.
+
+    They are numbered by their bounds. The next one is that with the least bound, which is made tighter first; so they
+    come by their tighter bounds, and no other's is looked for.
 
     Parameters
     ----------
@@ -71,36 +74,53 @@ class _Order:
     def __init__(self, machine: WeighedMachine, first: int, top: int, within: float) -> None:
         self.machine, self.first, self.top, self.within = machine, first, top, within
         self.rows: dict[int, Row] = {}
-        self.next = 0
+        self.known = list(machine.fitting)
+        self.begun: list[int] = []
+        self._ahead = [(one.bound, place) for place, one in enumerate(self.known)]
+        self._tight: set[int] = set()
 
     def wanted(self) -> int | None:
         """Place of the next layout to be simulated; None where its bound exceeds the best time so far."""
-        fitting = self.machine.fitting
-        if self.next < len(fitting) and self._needed(fitting[self.next], self._worst(self.rows.values())):
-            return self.next
+        worst = self._worst(self.rows.values())
+        while self._ahead:
+            _, place = self._ahead[0]
+            if not self._needed(self.known[place], worst):
+                return None
+            if place in self._tight:
+                return place
+            self._tight.add(place)
+            self.known[place] = self.machine.tightened(self.known[place])
+            heapq.heapreplace(self._ahead, (self.known[place].bound, place))
         return None
+
+    def begin(self) -> None:
+        """The layout that is wanted is simulated."""
+        self.begun.append(heapq.heappop(self._ahead)[1])
 
     def _needed(self, one: WeighedLayout, worst: float) -> bool:
         """Whether a layout may be faster than a time [s] by more than is asked for."""
         return one.bound * (1.0 + self.within) <= worst
 
-    def _worst(self, rows: Any) -> float:
+    def _worst(self, rows: Iterable[Row]) -> float:
         """Time of the slowest of the `top` fastest [s]."""
         times = sorted(step_time(row) for row in rows)
         return times[self.top - 1] if len(times) >= self.top else math.inf
 
     def done(self) -> Searched:
         """What one worker would have simulated."""
-        fitting, taken = self.machine.fitting, list[int]()
-        for place, one in enumerate(fitting):
+        taken = list[int]()
+        for place in self.begun:
             worst = self._worst([self.rows[each] for each in taken])
-            if place not in self.rows or not self._needed(one, worst):
+            if place not in self.rows or not self._needed(self.known[place], worst):
                 break
             taken.append(place)
-        left = fitting[len(taken) :]
+        others = sorted(
+            set(range(len(self.known))).difference(taken), key=lambda place: (self.known[place].bound, place)
+        )
+        left = tuple(self.known[place] for place in others)
         worst = self._worst([self.rows[each] for each in taken])
-        played = tuple((fitting[place], self.rows[place]) for place in taken)
-        return Searched(self.machine, played, tuple(left), not left or left[0].bound > worst)
+        played = tuple((self.known[place], self.rows[place]) for place in taken)
+        return Searched(self.machine, played, left, not left or left[0].bound > worst)
 
 
 def step_time(row: Row) -> float:
@@ -165,7 +185,7 @@ def search(
                     break
                 task = keeper.task(order, place)
                 known = kept.get(task["point"]) or keeper.known(task)
-                order.next += 1
+                order.begin()
                 if known is not None:
                     told(order, place, known)
                     continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from simperf.errors import InputError, SimperfError
@@ -67,12 +67,14 @@ class WeighedMachine:
     jobs : JobMaker
     architecture : str
         Of the GPUs.
+    bounds : StepBounds
     """
 
     machine: TrainingMachine
     capacity: float
     jobs: JobMaker
     architecture: str
+    bounds: StepBounds
     fitting: list[WeighedLayout] = field(default_factory=list)
     full: list[WeighedLayout] = field(default_factory=list)
     undivided: int = 0
@@ -89,10 +91,30 @@ class WeighedMachine:
         """The divided model of a layout."""
         return self.jobs.divided(choice, self.architecture)
 
+    def tightened(self, one: WeighedLayout) -> WeighedLayout:
+        """A layout that fits with a bound that takes longer to find: of its passes in the order of the plan."""
+        if one.choice.layout.pp == 1:
+            return one
+        divided = self.divided(one.choice)
+        bound = self.bounds.in_order(self.jobs.job(one.choice), divided, divided.work())
+        return replace(one, bound=max(one.bound, bound))
+
+    def least_events(self) -> float:
+        """Events that a run of the layout with the least bound simulates, at least; 0 where none fits."""
+        if not self.fitting:
+            return 0.0
+        choice = self.fitting[0].choice
+        return _least_events(self.jobs.job(choice), self.divided(choice))
+
+
+def _least_events(job: Job, divided: Divided) -> float:
+    """Events of a layout's run, by its numbers alone."""
+    return job.steps * least_events(divided.layout, divided.strategy, divided.batch, divided.model.model.layers)
+
 
 def _largest_batch(job: Job, divided: Divided) -> int | None:
     """Largest batch of which a layout's run is not refused, by its numbers alone; None where that asked for is not."""
-    events = job.steps * least_events(divided.layout, divided.strategy, divided.batch, divided.model.model.layers)
+    events = _least_events(job, divided)
     if events <= MOST_EVENTS:
         return None
     group = divided.layout.dp * divided.strategy.microbatch
@@ -116,7 +138,6 @@ def weigh(request: LayoutRequest, machine: TrainingMachine) -> WeighedMachine:
     axes = request.axes
     given = {"gpus": machine.gpus, "domain": machine.domain, "batch": request.batch}
     found: WeighedMachine | None = None
-    bounds: StepBounds | None = None
     undivided, refusals = 0, dict[str, int]()
     count = sum(one is not None for one in layout_choices(axes, request.model, **given))
     if count > MOST_POINTS and not request.force:
@@ -127,14 +148,14 @@ def weigh(request: LayoutRequest, machine: TrainingMachine) -> WeighedMachine:
         if choice is None:
             undivided += 1
             continue
-        if found is None or bounds is None:
-            found, bounds = _prepared(jobs, choice)
+        if found is None:
+            found = _prepared(jobs, choice)
         try:
             job, divided = jobs.job(choice), found.divided(choice)
             work = divided.sample()
             memory = divided.most(work)
             fits = memory <= found.capacity
-            weighed = WeighedLayout(choice, memory, bounds.time(job, divided, work) if fits else math.inf)
+            weighed = WeighedLayout(choice, memory, found.bounds.time(job, divided, work) if fits else math.inf)
         except SimperfError as error:
             why = _reason(error)
             refusals[why] = refusals.get(why, 0) + 1
@@ -154,7 +175,7 @@ def weigh(request: LayoutRequest, machine: TrainingMachine) -> WeighedMachine:
     return found
 
 
-def _prepared(jobs: JobMaker, choice: LayoutChoice) -> tuple[WeighedMachine, StepBounds]:
+def _prepared(jobs: JobMaker, choice: LayoutChoice) -> WeighedMachine:
     """What all layouts of a machine need."""
     scenario = jobs.scenario(choice)
     built = scenario.machine
@@ -165,7 +186,7 @@ def _prepared(jobs: JobMaker, choice: LayoutChoice) -> tuple[WeighedMachine, Ste
     )
     capacity = float(getattr(part, "memory_capacity", math.inf)) - DRIVER
     bounds = StepBounds(session_of(scenario), nodes)
-    return WeighedMachine(jobs.machine, capacity, jobs, str(getattr(part, "architecture", ""))), bounds
+    return WeighedMachine(jobs.machine, capacity, jobs, str(getattr(part, "architecture", "")), bounds)
 
 
 def _reason(error: SimperfError) -> str:

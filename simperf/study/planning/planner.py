@@ -46,7 +46,11 @@ __all__ = ["Candidate", "TrainingPlan", "plan"]
 _RATE, _EXPOSED, _STEP = "samples per second", "exposed communication", "time per step"
 #: share of a step's time from which waiting for communication is what a loser is told [1]
 _WAITS = 0.15
-#: candidates, and their nodes together, that are simulated: two minutes, as each takes 40 ms and 2 ms a node
+#: time to simulate a candidate, and for each of its nodes [s], about; and of all from which on processes are worth it
+_EACH, _NODE, _LONG = 0.04, 0.002, 5.0
+#: engine that is chosen here
+_AUTO = "auto"
+#: candidates, and their nodes together, that are simulated: two minutes
 _MOST_SIMULATED, _MOST_TOGETHER = 2_500, 50_000
 
 
@@ -215,7 +219,7 @@ def plan(
     request : Request, mapping or path
         A plan's file, or plain data with its tables and keys.
     engine, samples, cache, progress
-        As in `simperf.study.sweep.sweep`.
+        As in `simperf.study.sweep.sweep`. Engine ``"auto"`` is ``"local"`` where runs are long, else ``"serial"``.
 
     Raises
     ------
@@ -223,7 +227,7 @@ def plan(
         The file is wrong; too many candidates or draws, without ``plan.force``; or nothing is feasible: then the
         nearest candidate is named, and what would have to give.
     """
-    check_engine(engine)
+    check_engine(engine if engine != _AUTO else "serial")
     if isinstance(request, Mapping):
         request = make_request(request)
     elif not isinstance(request, Request):
@@ -232,6 +236,9 @@ def plan(
     kept = [(choice, verdict) for choice, verdict in made if not verdict.reason]
     ruled_out = [(choice, verdict) for choice, verdict in made if verdict.reason]
     _refuse_excess(request, [choice for choice, _ in kept])
+    if engine == _AUTO:
+        time = max(1, samples) * sum(_EACH + _NODE * choice.nodes for choice, _ in kept)
+        engine = "local" if time >= _LONG else "serial"
 
     def play(bounded: Sequence[Bounded]) -> tuple[list[Candidate], list[Candidate]]:
         return _simulate(request, bounded, engine=engine, samples=samples, cache=cache, progress=progress)
