@@ -16,7 +16,6 @@ __all__ = [
     "MOST_BYTES",
     "decode",
     "has_many_parts",
-    "is_packed",
     "read_bytes",
     "read_text",
     "refuse_irregular",
@@ -69,7 +68,7 @@ def read_bytes(
     """
     name = os.fspath(path)
     raw = _content(name, most, expected)
-    return unpacked(raw, name, most=most, whole=whole, expected=expected) if unpack and is_packed(raw) else raw
+    return unpacked(raw, name, most=most, whole=whole, expected=expected) if unpack and _is_packed(raw) else raw
 
 
 def read_text(
@@ -127,7 +126,7 @@ def decode(raw: bytes, name: str, *, what: str = "", exact: bool = True, expecte
     return text
 
 
-def is_packed(raw: bytes) -> bool:
+def _is_packed(raw: bytes) -> bool:
     """Whether bytes begin as gzip's do."""
     return raw[:2] == _GZIP
 

@@ -13,12 +13,12 @@ from typing import Literal
 
 from simperf.errors import InputError, Problem
 
-__all__ = ["NEAR_LINEAR", "FigureBasis", "FigureClass", "figure_class"]
+__all__ = ["FigureBasis", "FigureClass", "figure_class"]
 
 FigureClass = Literal["fitted", "nearly linear", "predicted"]
 
 #: distance from linear scaling up to which a measured figure is nearly linear [1]
-NEAR_LINEAR = 0.03
+_NEAR_LINEAR = 0.03
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def figure_class(basis: FigureBasis) -> FigureClass:
     """
     if basis.workers == 1 or basis.constants:
         return "fitted"
-    near = NEAR_LINEAR + 1e-9  # figures are printed in few digits: 0.103 of 0.1 is 3 %
+    near = _NEAR_LINEAR + 1e-9  # figures are printed in few digits: 0.103 of 0.1 is 3 %
     if all(abs(value / basis.linear - 1) <= near for value in (basis.low, basis.high)):  # False of NaN
         return "nearly linear"
     return "predicted"

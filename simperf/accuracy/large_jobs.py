@@ -23,7 +23,7 @@ from simperf.workload.mixed import training_precision
 from simperf.workload.transformers.flops import again_flops, tuning_flops
 from simperf.workload.transformers.transformer_file import transformer_table
 
-__all__ = ["FROZEN", "case_memory", "case_scenario", "case_tables", "case_time", "counted_memory", "utilisation"]
+__all__ = ["FROZEN", "case_scenario", "case_tables", "case_time", "counted_memory", "utilisation"]
 
 #: steps that are played; all but the first are told
 _STEPS = 2
@@ -165,7 +165,7 @@ def _time_of(tables: str) -> float:
     return float(run(make_scenario(json.loads(tables)), record=False).metrics["time per step"].value)
 
 
-def case_memory(case: LargeCase) -> tuple[StageMemory, ...]:
+def _case_memory(case: LargeCase) -> tuple[StageMemory, ...]:
     """Memory of a rank of each stage.
 
     Raises
@@ -224,7 +224,7 @@ def counted_memory(case: LargeCase) -> list[float]:
     InputError
         What cannot be divided.
     """
-    stages = case_memory(case)
+    stages = _case_memory(case)
     counter = case.memory.counter if case.memory is not None else "allocated"
     if counter == "activations":
         return [max(one.held.get("activations", 0.0) for one in stage.moments) for stage in stages]

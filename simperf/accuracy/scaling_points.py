@@ -22,9 +22,6 @@ from simperf.run import Attempt, run_variants
 from simperf.scenario import Scenario, load_scenario, shipped_scenarios
 
 __all__ = [
-    "LOST_LITTLE",
-    "LOST_MUCH",
-    "TOLD_APART",
     "LossSummary",
     "ScalingPoint",
     "ServerPair",
@@ -35,9 +32,9 @@ __all__ = [
 ]
 
 #: lost throughput above which its share that is explained is asked for, and below which the bias is [1]
-LOST_MUCH, LOST_LITTLE = 0.10, 0.05
+_LOST_MUCH, _LOST_LITTLE = 0.10, 0.05
 #: difference of two measured efficiencies above which it is asked which server scales better [1]
-TOLD_APART = 0.05
+_TOLD_APART = 0.05
 
 #: publishers, by the beginning of a scenario's name
 _SOURCES = {
@@ -110,7 +107,7 @@ class LossSummary:
     Parameters
     ----------
     much, little : int
-        Points that lose more than `LOST_MUCH`, and less than `LOST_LITTLE`.
+        Points that lose more than 10 %, and less than 5 %.
     explained : float
         Predicted over measured loss of those that lose much, added up [1].
     bias : float
@@ -227,8 +224,8 @@ def summarize_losses(points: Iterable[ScalingPoint], method: str = "predicted") 
     method : str
     """
     every = [one for one in points if not math.isnan(getattr(one, method))]
-    much = [one for one in every if 1 - one.measured > LOST_MUCH]
-    little = [one for one in every if 1 - one.measured < LOST_LITTLE]
+    much = [one for one in every if 1 - one.measured > _LOST_MUCH]
+    little = [one for one in every if 1 - one.measured < _LOST_LITTLE]
     lost = math.fsum(1 - one.measured for one in much)
     told = math.fsum(1 - getattr(one, method) for one in much)
     biases = [getattr(one, method) - one.measured for one in little]
@@ -238,7 +235,7 @@ def summarize_losses(points: Iterable[ScalingPoint], method: str = "predicted") 
 
 
 def server_pairs(points: Iterable[ScalingPoint]) -> list[ServerPair]:
-    """Pairs of servers whose measured efficiencies differ by over `TOLD_APART`, by what one publisher has of both.
+    """Pairs of servers whose measured efficiencies differ by over 5 %, by what one publisher has of both.
 
     Parameters
     ----------
@@ -247,6 +244,6 @@ def server_pairs(points: Iterable[ScalingPoint]) -> list[ServerPair]:
     found = []
     for one, other in combinations(list(points), 2):
         alike = (one.source, one.model, one.workers) == (other.source, other.model, other.workers)
-        if alike and one.server != other.server and abs(one.measured - other.measured) > TOLD_APART:
+        if alike and one.server != other.server and abs(one.measured - other.measured) > _TOLD_APART:
             found.append(ServerPair(*sorted((one, other), key=lambda point: -point.measured)))
     return found

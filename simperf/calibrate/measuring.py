@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from simperf.calibrate.measure.sensors import Sensors
     from simperf.calibrate.measure.session import MeasuringSession
 
-__all__ = ["SETS", "TRAINING_FILE", "families_of", "measure"]
+__all__ = ["TRAINING_FILE", "families_of", "measure"]
 
 #: what may be measured: all that the model has a constant for, or the kernels of training steps
-SETS = ("machine", "training")
+_SETS = ("machine", "training")
 #: where the set ``training`` is written if nobody says
 TRAINING_FILE = "training.json"
 #: series that are named of those that there was no time for
@@ -38,7 +38,7 @@ def measure(
     threads: int = 0,
     only: Sequence[str] = (),
     fresh: bool = False,
-    set: str = SETS[0],
+    set: str = _SETS[0],
     minutes: float | None = None,
     tell: Callable[[str], object] | None = None,
     progress: Callable[[int], AbstractContextManager[Progress]] | None = None,
@@ -96,7 +96,7 @@ def measure(
 
     budget = Budget(_seconds(minutes))  # torch is still to be loaded, which takes its time too
     say = tell or (lambda text: None)
-    wanted, training = _families(only), set == SETS[1]
+    wanted, training = _families(only), set == _SETS[1]
     check_families(wanted, families_of(set))
     check_name(output, DATA)
     if training and quick:
@@ -168,10 +168,10 @@ def families_of(set: str) -> tuple[str, ...]:
     from simperf.calibrate.measure import task
     from simperf.calibrate.measure.training import FAMILIES
 
-    if set not in SETS:
-        message = f"there is no such set of measurements{nearest(set, SETS)}"
-        raise InputError(Problem(message, key="--set", value=repr(set), expected=" or ".join(SETS)))
-    return tuple(FAMILIES if set == SETS[1] else task.FAMILIES)
+    if set not in _SETS:
+        message = f"there is no such set of measurements{nearest(set, _SETS)}"
+        raise InputError(Problem(message, key="--set", value=repr(set), expected=" or ".join(_SETS)))
+    return tuple(FAMILIES if set == _SETS[1] else task.FAMILIES)
 
 
 def _tasks(bench: Bench, wanted: Sequence[str], *, training: bool) -> list[tuple[str, Any]]:

@@ -6,10 +6,10 @@ from importlib import import_module
 
 from simperf.cli.help import CommandApp
 
-__all__ = ["VERBS", "app"]
+__all__ = ["app"]
 
 #: in the order in which they are used
-VERBS = ("measure", "cluster", "import", "fit", "validate", "leave-out", "kernels")
+_VERBS = ("measure", "cluster", "import", "fit", "validate", "leave-out", "kernels")
 
 app = CommandApp(
     "Fit the model to measurements: measure or import, then fit, then validate.",
@@ -23,7 +23,7 @@ app = CommandApp(
 
 def _register() -> None:
     """Add each verb: the one function that the ``__all__`` of its file names."""
-    for verb in VERBS:
+    for verb in _VERBS:
         module = import_module(f"simperf.cli.calibrate_{verb.replace('-', '_')}")
         app.command(verb)(getattr(module, module.__all__[0]))
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-__all__ = ["EXAMPLES", "RENAMED", "TASKS", "CommandApp", "HelpCommand", "HelpGroup"]
+__all__ = ["EXAMPLES", "TASKS", "CommandApp", "HelpGroup"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 #: commands by what a person wants to do, in the order of the help
@@ -61,14 +61,14 @@ EXAMPLES: Mapping[str, str] = {
     "calibrate kernels": "calibrate kernels FOLDER h100-sxm5-80gb -o h100.toml",
 }
 #: commands that were called otherwise, and what they are called now
-RENAMED: Mapping[str, str] = {"calibrate unseen": "calibrate leave-out"}
+_RENAMED: Mapping[str, str] = {"calibrate unseen": "calibrate leave-out"}
 #: the widest help, and where the explanations of options and commands begin, at most [characters]
 _WIDEST, _MARGIN = 120, 30
 #: bounds of a number that need no words: none below 0, and what nobody comes near
 _BOUNDS = ((re.compile(r"<=x<=\d{7,}"), "<=x"), (re.compile(r"0(\.0)?<=x(?![<\d])"), ""))
 
 
-class HelpCommand(TyperCommand):
+class _HelpCommand(TyperCommand):
     """A command whose help ends in an example."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
@@ -93,7 +93,7 @@ class HelpGroup(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that is meant; one that was renamed ends in an error with its new name."""
-        new = RENAMED.get(f"{ctx.command_path} {args[0]}".partition(" ")[2])
+        new = _RENAMED.get(f"{ctx.command_path} {args[0]}".partition(" ")[2])
         if new is not None:
             ctx.fail(f"'{args[0]}' is called '{new.rpartition(' ')[2]}' now: simperf {new}")
         return super().resolve_command(ctx, args)
@@ -115,7 +115,7 @@ class CommandApp(typer.Typer):
 
     def command(self, name: str | None = None, **options: Any) -> Callable[[Function], Function]:
         """Declare a command, as `typer.Typer.command` does."""
-        return super().command(name, **{"cls": HelpCommand, **options})
+        return super().command(name, **{"cls": _HelpCommand, **options})
 
 
 def _help(command: Any, ctx: Any) -> Iterator[str]:

@@ -11,7 +11,7 @@ from simperf.collectives.plan import COLLECTIVES, Plan
 from simperf.errors import InputError, Problem, UnknownNameError, nearest
 from simperf.registry import Registry
 
-__all__ = ["ALGORITHMS", "ALIASES", "algorithms", "collective", "full_name", "make_plan", "options_of"]
+__all__ = ["ALGORITHMS", "algorithms", "collective", "full_name", "make_plan", "options_of"]
 
 PlanMaker: TypeAlias = Callable[..., Plan]
 
@@ -69,7 +69,7 @@ ALGORITHMS: Registry[PlanMaker] = Registry(
 )
 
 #: short names that people use, where a collective has no algorithm of that very name
-ALIASES = {"tree": "double-binary-tree", "rabenseifner": "halving-doubling", "direct": "sharded"}
+_ALIASES = {"tree": "double-binary-tree", "rabenseifner": "halving-doubling", "direct": "sharded"}
 
 #: largest number of ranks that a plan is made for
 MAX_RANKS = 1 << 24
@@ -112,7 +112,7 @@ def full_name(name: str, algorithm: str) -> str:
     """
     if not isinstance(algorithm, str):
         raise UnknownNameError(f"{name} algorithm", algorithm, algorithms(name))
-    return algorithm if f"{name}/{algorithm}" in ALGORITHMS else ALIASES.get(algorithm, algorithm)
+    return algorithm if f"{name}/{algorithm}" in ALGORITHMS else _ALIASES.get(algorithm, algorithm)
 
 
 def _maker(name: str, algorithm: str) -> PlanMaker:
@@ -143,7 +143,7 @@ def make_plan(name: str, algorithm: str, *, nranks: int, **options: Any) -> Plan
     Parameters
     ----------
     name, algorithm : str
-        What to do and how, such as ``"all-reduce"`` and ``"ring"``; one of `ALIASES` will do.
+        What to do and how, such as ``"all-reduce"`` and ``"ring"``; an alias, such as ``"tree"``, will do.
     nranks : int
         Ranks that take part, at least 1. One rank alone has nothing to send.
     **options

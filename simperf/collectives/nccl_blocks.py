@@ -19,7 +19,7 @@ from collections.abc import Collection, Sequence
 from simperf.collectives.exchange import RING_SENDS
 from simperf.hardware import GpuPart, Machine
 
-__all__ = ["channels_of", "kernel_blocks", "memory_traffic", "ring_channels"]
+__all__ = ["channels_of", "kernel_blocks", "memory_traffic"]
 
 #: bandwidths that a channel may have, the highest first, inside a server and between servers, by the generation from
 #: which on they hold (src/graph/search.cc: speedArrayIntra, speedArrayInter and those of sm90 and sm100) [GB/s]
@@ -53,7 +53,7 @@ _TRAFFIC = {"all-reduce": 2.5, "reduce-scatter": 3.0, "reduce": 3.0}
 _TWICE = ("all-reduce",)
 
 
-def ring_channels(found: int, bandwidth: float, generation: str) -> int:
+def _ring_channels(found: int, bandwidth: float, generation: str) -> int:
     """Channels of a communicator whose search finds `found` of them.
 
     Those that carry 25 GB/s or more are doubled, unless a GPU later than Ampere has more than four below 50 GB/s. All
@@ -69,7 +69,7 @@ def ring_channels(found: int, bandwidth: float, generation: str) -> int:
 
     Examples
     --------
-    >>> [ring_channels(*one) for one in ((6, 40, "ampere"), (8, 24, "ampere"), (8, 48, "hopper"), (2, 48, "hopper"))]
+    >>> [_ring_channels(*one) for one in ((6, 40, "ampere"), (8, 24, "ampere"), (8, 48, "hopper"), (2, 48, "hopper"))]
     [24, 16, 16, 8]
     """
     enough = _rules(generation, _INSIDE) != "" and bandwidth < 50 and found > 4
@@ -100,14 +100,14 @@ def channels_of(machine: Machine, ranks: Sequence[str], *, nics: int, speed: flo
         edges = machine.route(ranks[0], away).edges
         rate = min(edge.bandwidth / max(1, edge.count) for edge in edges if edge.technology != "nvlink")
         speeds = _BETWEEN[_rules(generation, _BETWEEN)]
-        return ring_channels(nics, _speed(round(rate / speed / 1e9, 6), speeds), generation)
+        return _ring_channels(nics, _speed(round(rate / speed / 1e9, 6), speeds), generation)
     links = sum(edge.bandwidth for edge in machine.leaving(ranks[0]) if edge.technology == "nvlink")
     if not links:
-        return ring_channels(1, 12, generation)
+        return _ring_channels(1, 12, generation)
     rate = round(links / speed / 1e9, 6)  # what is faster as a whole has as many channels
     speeds = tuple(one for one in _INSIDE[_rules(generation, _INSIDE)] if one <= rate) or (3,)
     best = max(speeds, key=lambda one: min(_SEARCHED, rate // one) * one)  # the first of those that tie
-    return ring_channels(int(min(_SEARCHED, rate // best)), best, generation)
+    return _ring_channels(int(min(_SEARCHED, rate // best)), best, generation)
 
 
 def kernel_blocks(

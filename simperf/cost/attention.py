@@ -26,7 +26,6 @@ __all__ = [
     "attention_rates",
     "attention_shape",
     "backward_constants",
-    "device_libraries",
     "few_queries",
     "library_constants",
 ]
@@ -110,7 +109,7 @@ class AttentionKernels:
         self.constants = library_constants(device, library)
         if not self.constants or not getattr(device, "lanes", None):
             message = f"{device.name} has no constants of the attention kernels of {library}"
-            known = ", ".join(device_libraries(device)) or "none for GPUs of its architecture"
+            known = ", ".join(_device_libraries(device)) or "none for GPUs of its architecture"
             raise InputError(Problem(message, key="library", value=repr(library), expected=known))
         lacking = [key for key in _NEEDED if key not in self.constants]
         if lacking:
@@ -215,7 +214,7 @@ def attention_rates(device: GpuRates, *, memory: float, floor: float) -> Attenti
     )
 
 
-def device_libraries(device: GpuRates) -> tuple[str, ...]:
+def _device_libraries(device: GpuRates) -> tuple[str, ...]:
     """Libraries that a device has constants of; the first is what it runs unless another is named."""
     known = {key.partition(".")[0] for key in getattr(device, "attention", None) or {}}
     return tuple(name for name in ATTENTION_LIBRARIES if name in known)

@@ -21,14 +21,14 @@ from simperf.workload.precision import element_size
 if TYPE_CHECKING:
     from simperf.cost.roofline_draws import UnseenRoofline
 
-__all__ = ["TILED", "FittedRoofline", "tile_share"]
+__all__ = ["TILED", "FittedRoofline"]
 
 #: constants that say how a product is cut into tiles: whether it is, the least height and width of a tile, and whether
 #: that is the only tile; and the height of a tile at which loading takes as long as multiplying
 TILED = ("tiled", "tile_m", "tile_n", "tile_only", "tile_half")
 
 
-def tile_share(gemm: Gemm, sms: int, constants: Mapping[str, float]) -> float:
+def _tile_share(gemm: Gemm, sms: int, constants: Mapping[str, float]) -> float:
     """What tiles and waves leave of a device's rate, as fitted `constants` have it [1]."""
     if not constants.get("tiled", 0.0) > 0:
         return 1.0
@@ -139,7 +139,7 @@ class FittedRoofline:
         overhead = known.get("overhead", 0.0)
         if op.family in MATRIX_FAMILIES and op.gemm is not None:
             gemm = op.gemm
-            share = tile_share(replace(gemm, batch=gemm.batch * op.turns), self.device.sms, found)
+            share = _tile_share(replace(gemm, batch=gemm.batch * op.turns), self.device.sms, found)
             memory = op.nbytes / known["memory"] if "memory" in known else 0.0
             constants = self._matrix.get(key) or self._matrix.setdefault(key, MatrixConstants(**known))
             time = float(matrix_time(constants, op.flops, op.nbytes, gemm.m, gemm.n, gemm.k, share=share))

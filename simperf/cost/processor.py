@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COLD",
-    "LATE",
-    "LONGER",
     "amount",
     "as_run",
     "attention_work",
@@ -44,9 +42,9 @@ __all__ = [
 #: ends the kind of an operation whose operands are in no cache
 COLD = "@cold"
 #: constants of calls that come late, the same for all kinds: see `late_time`
-LATE = ("late", "late_at")
+_LATE = ("late", "late_at")
 #: constant of what takes runs longer on average than the middle one of a few, the same for all kinds
-LONGER = "longer"
+_LONGER = "longer"
 #: queries from which attention takes blocks of so many, and keys of a block
 _QUERIES, _KEYS = ((768, 256), (192, 64), (0, 32)), 512
 #: side of the window and stride, the usual ones first
@@ -153,12 +151,12 @@ def attention_work(op: Op) -> tuple[float, float]:
 def processor_time(op: Op, constants: Mapping[str, float]) -> float:
     """Time of an operation from the constants that were fitted for its kind [s].
 
-    It is a middle reading of the operation alone, and with `LONGER` an average one: others stop all work for some
+    It is a middle reading of the operation alone, and with ``longer`` an average one: others stop all work for some
     hundredths of a second now and then, which the middle one of a few readings leaves out and a program does not.
     """
-    known = {key: value for key, value in constants.items() if key not in ("processor", LONGER, *LATE)}
-    late = late_time(op.since, **{key: constants[key] for key in LATE if key in constants})
-    return constants.get(LONGER, 1.0) * (_alone(op, known) + float(late))
+    known = {key: value for key, value in constants.items() if key not in ("processor", _LONGER, *_LATE)}
+    late = late_time(op.since, **{key: constants[key] for key in _LATE if key in constants})
+    return constants.get(_LONGER, 1.0) * (_alone(op, known) + float(late))
 
 
 def _alone(op: Op, known: Mapping[str, float]) -> float:

@@ -8,7 +8,7 @@ from simperf.errors import InputError, Problem, UnknownNameError
 from simperf.frameworks.draft import JobDraft
 from simperf.hardware import Catalog, NicPart
 
-__all__ = ["ASSUMED", "cluster_table", "draft_machine", "machine_table", "server_gpus"]
+__all__ = ["ASSUMED", "cluster_table", "draft_machine", "server_gpus"]
 
 #: server of a job that does not say what it runs on
 ASSUMED = "dgx-h100"
@@ -22,13 +22,13 @@ def server_gpus(name: str) -> int:
 
 def draft_machine(draft: JobDraft, gpus: int, on: str) -> None:
     """Draft ``[machine]`` for a number of GPUs; without a name that of `ASSUMED`, with a comment."""
-    table = draft.tables["machine"] = machine_table(on or ASSUMED, gpus)
+    table = draft.tables["machine"] = _machine_table(on or ASSUMED, gpus)
     if not on:
         key = "use" if "use" in table else "server"
         draft.comments["machine", key] = "assumed, as the job names no hardware; --on NAME says it"
 
 
-def machine_table(name: str, gpus: int) -> dict[str, Any]:
+def _machine_table(name: str, gpus: int) -> dict[str, Any]:
     """The ``[machine]`` table for a number of GPUs.
 
     Parameters

@@ -13,10 +13,10 @@ from typing import NamedTuple
 from simperf.hardware.blueprint import Edge, ticks
 from simperf.hardware.fabric import Fabric, Port, ServerSlot
 
-__all__ = ["Choices", "Door"]
+__all__ = ["Choices"]
 
 
-class Door(NamedTuple):
+class _Door(NamedTuple):
     """A port, and the edges between a device and it inside the server (by local ids)."""
 
     port: Port
@@ -32,7 +32,7 @@ class Choices:
 
     def choose(
         self, one: ServerSlot | None, a: str, two: ServerSlot | None, b: str, *, key: str
-    ) -> tuple[Door, tuple[Edge, ...], Door] | None:
+    ) -> tuple[_Door, tuple[Edge, ...], _Door] | None:
         """Door out, path over the fabric, door in; None if there is no way.
 
         The nearest doors are taken; devices with several equally near ones spread over them; then
@@ -58,7 +58,7 @@ class Choices:
         middle = self._fabric.path(up.port.switch, down.port.switch, key=key)
         return None if middle is None else (up, middle, down)
 
-    def _best(self, ups: list[tuple[int, Door]], downs: list[tuple[int, Door]]) -> tuple[int, int] | None:
+    def _best(self, ups: list[tuple[int, _Door]], downs: list[tuple[int, _Door]]) -> tuple[int, int] | None:
         best: tuple[int, int] | None = None
         least: tuple[float, ...] = (inf,)
         far = [ticks(up.inside) for _, up in ups], [ticks(down.inside) for _, down in downs]
@@ -81,20 +81,20 @@ def _wiring(slot: ServerSlot | None) -> object:
     return slot and (slot.blueprint, *(port.switch for port in slot.ports))
 
 
-def _doors(slot: ServerSlot | None, local: str, *, leave: bool) -> list[Door]:
+def _doors(slot: ServerSlot | None, local: str, *, leave: bool) -> list[_Door]:
     """Ports by which `local` can leave (or be reached), with the path inside."""
     if slot is None:
-        return [Door(Port("", local, inf, 0.0, 0.0, ""), ())]
+        return [_Door(Port("", local, inf, 0.0, 0.0, ""), ())]
     found = []
     for port in slot.ports:
         ends = (local, port.local) if leave else (port.local, local)
         path = slot.blueprint.path(*ends)
         if path is not None:
-            found.append(Door(port, path))
+            found.append(_Door(port, path))
     return found
 
 
-def _spread(doors: list[Door], slot: ServerSlot | None, local: str) -> list[tuple[int, Door]]:
+def _spread(doors: list[_Door], slot: ServerSlot | None, local: str) -> list[tuple[int, _Door]]:
     """Doors with their index, turned so that the GPUs beside several equally near ones start at different ones."""
     rows = list(enumerate(doors))
     if slot is None or len(rows) < 2:

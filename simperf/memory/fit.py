@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-__all__ = ["MOST_SAMPLES", "largest_batch"]
+__all__ = ["largest_batch"]
 
 #: samples beyond which nobody trains on one device
-MOST_SAMPLES = 1 << 24
+_MOST_SAMPLES = 1 << 24
 
 
-def largest_batch(need: Callable[[int], float], capacity: float, *, most: int = MOST_SAMPLES) -> int:
+def largest_batch(need: Callable[[int], float], capacity: float, *, most: int = _MOST_SAMPLES) -> int:
     """Most samples whose memory fits, by bisection; 0 if not even one does.
 
     Parameters

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from simperf.report.data import FailedRun
 
-__all__ = ["comparison_view", "format_comparison"]
+__all__ = ["format_comparison"]
 
 #: keys that have a column of their own where results differ in them
 _KEYS = 3
@@ -62,10 +62,10 @@ def format_comparison(
         from simperf.report.data import comparison_document, to_csv, to_json
 
         return to_json(comparison_document(results, checks)) if format == "json" else to_csv(results, checks)
-    return to_text(comparison_view(results, checks, differences, width=width), width=width, color=color)
+    return to_text(_comparison_view(results, checks, differences, width=width), width=width, color=color)
 
 
-def comparison_view(
+def _comparison_view(
     results: Sequence[Result | FailedRun],
     checks: Mapping[int, Sequence[Check]] | None = None,
     differences: Mapping[str, Sequence[str]] | None = None,

@@ -14,10 +14,10 @@ from simperf.engine.tracks import split_track
 from simperf.report.lanes import TimelineRow
 from simperf.results import Result
 
-__all__ = ["LAUNCHES", "RECEIVE", "FlowArrow", "Spot", "arrivals", "launches", "receiver"]
+__all__ = ["LAUNCHES", "FlowArrow", "Spot", "arrivals", "launches", "receiver"]
 
 #: the row of a node on which arrivals are shown
-RECEIVE = "receive"
+_RECEIVE = "receive"
 #: the rows on which launches are shown that take no time follow the name of their thread with this
 LAUNCHES = "launches"
 _TO = "to "
@@ -59,11 +59,11 @@ def arrivals(layout: Sequence[TimelineRow]) -> tuple[list[TimelineRow], list[Flo
                 name = f"from {row.owner}"
                 if span.name != f"{_TO}{target}":
                     name = f"{span.name} {name}"
-                moment = Span(f"{target}/{RECEIVE}", name, span.end, span.end, span.category)
+                moment = Span(f"{target}/{_RECEIVE}", name, span.end, span.end, span.category)
                 found.setdefault(target, []).append((moment, (id(row), index)))
     received, flows = [], []
     for target, moments in found.items():
-        row, there = _row(target, RECEIVE, moments)
+        row, there = _row(target, _RECEIVE, moments)
         received.append(row)
         flows += [FlowArrow("send", source, spot) for spot, source in there]
     return received, flows

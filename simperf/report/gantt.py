@@ -19,12 +19,12 @@ from simperf.report.language import named, say
 from simperf.report.style import COLORS, HATCHES, columns, letters_on, note, time_scale, written
 from simperf.results import Result
 
-__all__ = ["BINS", "DENSE", "draw_gantt", "gantt_rows", "link_rates", "occupancy"]
+__all__ = ["DENSE", "draw_gantt", "gantt_rows", "link_rates", "occupancy"]
 
 #: spans above which a run is drawn as density
 DENSE = 4000
 #: bins of time of a dense picture
-BINS = 800
+_BINS = 800
 #: rows that fit a picture; more are merged by owner, and then cut
 _ROWS = 40
 #: share of the time below which a bar is too narrow for an edge or a hatch
@@ -134,7 +134,7 @@ def draw_gantt(axes: Any, result: Result, *, links: bool = True) -> None:
     above |= {"handlelength": 1.5, "columnspacing": 1.2}  # six of them, right of long names of rows
     axes.legend(handles=handles, ncols=columns(axes, len(handles)), **above)
     if dense:
-        width = written(result.time / BINS, "s", digits=3)
+        width = written(result.time / _BINS, "s", digits=3)
         total = f"{len(result.spans):,}".replace(",", " ")
         told = say("{} spans are drawn in bins of {}: the height of a colour is its share of the bin.")
         text = f"{told.format(total, width)} {text}"
@@ -170,10 +170,10 @@ def _bars(axes: Any, y: int, groups: Groups, time: float, factor: float) -> None
 
 def _density(axes: Any, y: int, groups: Groups, time: float, factor: float) -> None:
     """Stacked shares of each bin, from the row's lower edge upwards."""
-    edges = np.linspace(0.0, time, BINS + 1)
+    edges = np.linspace(0.0, time, _BINS + 1)
     shares = {category: occupancy(spans, edges) for category, spans in groups.items()}
     full = max(1.0, float(sum(shares.values()).max())) if shares else 1.0  # type: ignore[union-attr]
-    low = np.full(BINS, y + _HEIGHT / 2)
+    low = np.full(_BINS, y + _HEIGHT / 2)
     for category, share in shares.items():
         high = low - share * _HEIGHT / full
         axes.fill_between(

@@ -15,13 +15,13 @@ from simperf.study.layouts.ties import TIE
 from simperf.study.planning.rounding import hours
 from simperf.units import format_quantity
 
-__all__ = ["format_layouts", "layouts_output", "summary"]
+__all__ = ["layouts_output", "summary"]
 
 
 def layouts_output(found: LayoutPlan, form: Literal["table", "json", "csv"], *, all_rows: bool = False) -> str:
     """A search as a table of its first layouts, or of all, or as JSON or CSV of all."""
     if form == "table":
-        return format_layouts(found, most=10**6 if all_rows else 10)
+        return _format_layouts(found, most=10**6 if all_rows else 10)
     document = found.to_dict()
     if form == "json":
         return json_text(document)
@@ -37,7 +37,7 @@ def layouts_output(found: LayoutPlan, form: Literal["table", "json", "csv"], *, 
     return rows_text(rows, "csv", units=units | {f"part: {name}": "s" for name in parts})
 
 
-def format_layouts(found: LayoutPlan, *, most: int = 10) -> str:
+def _format_layouts(found: LayoutPlan, *, most: int = 10) -> str:
     """As text: the question, the ranked layouts (at most so many), and what became of all others."""
     request = found.request
     lines = _fill(request.title, "")

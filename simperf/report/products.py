@@ -9,10 +9,10 @@ if TYPE_CHECKING:
     from simperf.accuracy.kernel_grades import KernelGrade
     from simperf.accuracy.products import ProductGrade
 
-__all__ = ["LAYER_TITLES", "kernel_lines", "kernels_markdown", "product_lines", "products_markdown"]
+__all__ = ["kernels_markdown", "product_lines", "products_markdown"]
 
 #: type of a table's layer in words
-LAYER_TITLES: Mapping[str, str] = {"bfloat16": "bf16", "fp8": "fp8, one factor", "fp8_block": "fp8, blocks"}
+_LAYER_TITLES: Mapping[str, str] = {"bfloat16": "bf16", "fp8": "fp8, one factor", "fp8_block": "fp8, blocks"}
 _HEAD = (
     "## Matrix products by shape\n\n"
     "Median absolute errors on the half of a GPU's shapes that nothing was fitted to: by the catalogue's constants, "
@@ -35,7 +35,7 @@ def product_lines(grades: Iterable[ProductGrade]) -> Iterator[str]:
         size = "1,024 and more" if one.large else "fewer"
         errors = (one.catalogue, one.profile, one.left_out, one.bias, one.constant, one.roofline)
         text = "{:.1f} % | {:.1f} % | {:.1f} % ({:+.1f}) | {:.0f} % | {:.1f} %".format(*(100 * each for each in errors))
-        yield f"| {one.gpu} | {LAYER_TITLES[one.layer]} | {size} | {one.graded} | {text} |"
+        yield f"| {one.gpu} | {_LAYER_TITLES[one.layer]} | {size} | {one.graded} | {text} |"
 
 
 def products_markdown(grades: Iterable[ProductGrade]) -> str:
@@ -43,7 +43,7 @@ def products_markdown(grades: Iterable[ProductGrade]) -> str:
     return "\n".join([_HEAD, "", *product_lines(grades)]) + "\n"
 
 
-def kernel_lines(grades: Iterable[KernelGrade]) -> Iterator[str]:
+def _kernel_lines(grades: Iterable[KernelGrade]) -> Iterator[str]:
     """A table of grades of attention and experts, line by line."""
     yield "| GPU | kernels | shapes | catalogue | with profile |"
     yield "|---|---|--:|--:|--:|"
@@ -55,4 +55,4 @@ def kernel_lines(grades: Iterable[KernelGrade]) -> Iterator[str]:
 
 def kernels_markdown(grades: Iterable[KernelGrade]) -> str:
     """The section of the page of accuracy on attention and experts."""
-    return "\n".join([_KERNELS_HEAD, "", *kernel_lines(grades)]) + "\n"
+    return "\n".join([_KERNELS_HEAD, "", *_kernel_lines(grades)]) + "\n"

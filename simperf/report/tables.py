@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from simperf.report.stages import Stages
 
-__all__ = ["COLORS", "Format", "format_result", "result_view", "verbose_view"]
+__all__ = ["COLORS", "Format", "format_result"]
 
 Format = Literal["table", "json", "csv"]
 
@@ -75,11 +75,11 @@ def format_result(
 
         return to_json(result_document(result, checks)) if format == "json" else to_csv([result], {0: checks})
     width = width or columns()
-    view = verbose_view(result, checks) if verbose else result_view(result, checks, width=width)
+    view = _verbose_view(result, checks) if verbose else _result_view(result, checks, width=width)
     return to_text(view, width=width, color=color)
 
 
-def result_view(result: Result, checks: Sequence[Check] = (), *, width: int = 80) -> RenderableType:
+def _result_view(result: Result, checks: Sequence[Check] = (), *, width: int = 80) -> RenderableType:
     """What a person wants to know of one result on one screen: the answer, where time went, what limits it, how sure.
 
     Parameters
@@ -118,7 +118,7 @@ def result_view(result: Result, checks: Sequence[Check] = (), *, width: int = 80
     return Group(*parts)
 
 
-def verbose_view(result: Result, checks: Sequence[Check] = ()) -> RenderableType:
+def _verbose_view(result: Result, checks: Sequence[Check] = ()) -> RenderableType:
     """Everything that is known of one result, the number first."""
     from rich.console import Group
     from rich.text import Text

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Changes",
-    "Layered",
     "Override",
     "apply",
     "parse_assignment",
@@ -64,7 +63,7 @@ class Override:
 
 
 @dataclass(frozen=True)
-class Layered(TomlFile):
+class _Layered(TomlFile):
     """A file with overrides on top, so that a problem is placed where its value was written."""
 
     overrides: tuple[Override, ...] = field(default=())
@@ -292,21 +291,21 @@ def variant_overrides(table: Mapping[str, Any], at: Key, toml: TomlFile, problem
 
 def apply(
     data: Mapping[str, Any], toml: TomlFile, overrides: Sequence[Override], problems: list[Problem]
-) -> tuple[dict[str, Any], Layered]:
+) -> tuple[dict[str, Any], _Layered]:
     """Return `data` with `overrides` on top, and the file that places problems by them.
 
     Setting ``machine.use`` replaces a machine that the file wires itself; setting ``model.name`` or ``model.config``
     replaces a model that the file describes.
     """
     changed = deepcopy(dict(data))
-    before = toml.overrides if isinstance(toml, Layered) else ()
-    layered = Layered(toml.path, toml.data, toml.text, (*before, *overrides))
+    before = toml.overrides if isinstance(toml, _Layered) else ()
+    layered = _Layered(toml.path, toml.data, toml.text, (*before, *overrides))
     for override in overrides:
         _set(changed, override, layered, problems)
     return changed, layered
 
 
-def _set(data: dict[str, Any], override: Override, toml: Layered, problems: list[Problem]) -> None:
+def _set(data: dict[str, Any], override: Override, toml: _Layered, problems: list[Problem]) -> None:
     here: Any = data
     path = override.path
     for index, step in enumerate(path[:-1]):
@@ -336,7 +335,7 @@ def _set(data: dict[str, Any], override: Override, toml: Layered, problems: list
         problems.append(_no_place(here, path, path, toml))
 
 
-def _drop_model(table: dict[str, Any], toml: Layered) -> None:
+def _drop_model(table: dict[str, Any], toml: _Layered) -> None:
     """Take the file's own model out of ``[model]``, but not what other overrides say.
 
     Dimensions beside a name would make it a label, and the run one of another model. A length beside a named model
@@ -349,7 +348,7 @@ def _drop_model(table: dict[str, Any], toml: Layered) -> None:
             table.pop(key, None)
 
 
-def _no_place(here: Any, path: Key, key: Key, toml: Layered) -> Problem:
+def _no_place(here: Any, path: Key, key: Key, toml: _Layered) -> Problem:
     """Why there is no place for the last step of `path`, on the way to `key`."""
     parent, last = dotted(path[:-1]), path[-1]
     if isinstance(here, list):

@@ -13,10 +13,10 @@ from simperf.scenario.settings import Scenario
 if TYPE_CHECKING:
     from simperf.hardware import ProfilePart
 
-__all__ = ["SUBJECTS", "ProfileUse", "Subject", "collective_use", "profile_uses", "refuse_unused", "subjects"]
+__all__ = ["ProfileUse", "collective_use", "profile_uses", "refuse_unused"]
 
 
-class Subject(NamedTuple):
+class _Subject(NamedTuple):
     """What a group of fitted models is about.
 
     Parameters
@@ -34,18 +34,18 @@ class Subject(NamedTuple):
 
 
 #: what a run can take of a profile; a model that belongs to several is taken by any of them
-SUBJECTS = (
-    Subject("kernels", ("kernel", "run", "call", "update"), "operations, or a model of the zoo, on {gpu}"),
-    Subject(
+_SUBJECTS = (
+    _Subject("kernels", ("kernel", "run", "call", "update"), "operations, or a model of the zoo, on {gpu}"),
+    _Subject(
         "frontend",
         ("frontend", "wait", "graph", "call", "update", "copy"),
         "launches, waits and copies by a frontend whose constants the scenario does not give itself",
     ),
-    Subject("links", ("link", "copy"), "bytes on links of a kind that was measured"),
-    Subject("network stack", ("network-stack",), "messages between hosts of a machine with a network_stack"),
-    Subject("training steps and intervals", ("boxed",), ""),
-    Subject("devices", ("gpu", "streams", "overlap"), "kernels on {gpu}"),
-    Subject("collectives by NCCL", ("nccl",), 'algorithm = "nccl" for {collectives}'),
+    _Subject("links", ("link", "copy"), "bytes on links of a kind that was measured"),
+    _Subject("network stack", ("network-stack",), "messages between hosts of a machine with a network_stack"),
+    _Subject("training steps and intervals", ("boxed",), ""),
+    _Subject("devices", ("gpu", "streams", "overlap"), "kernels on {gpu}"),
+    _Subject("collectives by NCCL", ("nccl",), 'algorithm = "nccl" for {collectives}'),
 )
 
 
@@ -71,7 +71,7 @@ class ProfileUse(NamedTuple):
         """What is wrong if nothing was used."""
         if self.used:
             return None
-        known = {subject.title: subject.takes for subject in subjects(self.profile)}
+        known = {subject.title: subject.takes for subject in _subjects(self.profile)}
         words = {
             "gpu": self.profile.gpu or "a GPU",
             "collectives": ", ".join(_named(one) for one in self.profile.collectives()),
@@ -98,17 +98,17 @@ def _named(one: Mapping[str, Any]) -> str:
     return f"{one['collective']} of {one['ranks']} GPUs{inside}{' on ' * bool(one['gpu'])}{one['gpu']}"
 
 
-def subjects(profile: ProfilePart) -> Iterator[Subject]:
-    """What a profile has constants of: of `SUBJECTS`, and what is there to be read only."""
+def _subjects(profile: ProfilePart) -> Iterator[_Subject]:
+    """What a profile has constants of: subjects that a run can use, and what is there to be read only."""
     heads = dict.fromkeys(name.partition(".")[0] for name in profile.model)
     fields: dict[str, Any] = {"kernels": profile.kernels(), "frontend": profile.frontend(), "devices": profile.device()}
     known: set[str] = set()
-    for subject in SUBJECTS:
+    for subject in _SUBJECTS:
         found = [head for head in subject.heads if head in heads]
         if found and fields.get(subject.title, True):
             known.update(found)
             yield subject
-    yield from (Subject(head, (head,), "") for head in heads if head not in known)
+    yield from (_Subject(head, (head,), "") for head in heads if head not in known)
 
 
 def profile_uses(scenario: Scenario, session: Session) -> Iterator[ProfileUse]:
@@ -135,7 +135,7 @@ def profile_uses(scenario: Scenario, session: Session) -> Iterator[ProfileUse]:
             ),
             "devices": any(f"gpu {name}" in scenario.adjusted.get(profile.name, ()) for name in parts["gpu"]),
         }
-        listed = list(subjects(profile))
+        listed = list(_subjects(profile))
         told = [one.title for one in listed if used.get(one.title) or taken.intersection(one.heads)]
         doubts = tuple(
             f"profile {profile.name}, {name}: {profile.model[f'kernel.{name}'].note}"
@@ -187,7 +187,7 @@ def collective_use(
     """
     moved = {f"link {name}" for name in links}.intersection(changed.get(profile.name, ()))
     used = {"collectives by NCCL": taken, "links": bool(moved)}
-    listed = [one.title for one in subjects(profile)]
+    listed = [one.title for one in _subjects(profile)]
     told = [title for title in listed if used.get(title)]
     return ProfileUse(profile, tuple(told), tuple(title for title in listed if title not in told))
 

@@ -16,7 +16,7 @@ from simperf.files import shown
 from simperf.scenario.overrides import parse_path, parse_value, plain_value
 from simperf.study.preflight import MOST_POINTS, refuse_points
 
-__all__ = ["DESIGNS", "OPTION", "Axis", "Design", "LatinHypercube", "make_axes", "make_points", "parse_axis"]
+__all__ = ["OPTION", "Axis", "Design", "LatinHypercube", "make_axes", "make_points", "parse_axis"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class LatinHypercube:
 
 Design = Literal["grid", "list", "lhs"] | LatinHypercube
 #: every combination; the values side by side; a Latin hypercube of ten points a key
-DESIGNS = ("grid", "list", "lhs")
+_DESIGNS = ("grid", "list", "lhs")
 
 #: the option that gives axes on the command line, which their problems name
 OPTION = "--vary"
@@ -198,9 +198,9 @@ def make_points(
         A design that the axes do not fit, or too many points.
     """
     hypercube = LatinHypercube() if design == "lhs" else design if isinstance(design, LatinHypercube) else None
-    if hypercube is None and design not in DESIGNS:
+    if hypercube is None and design not in _DESIGNS:
         raise InputError(
-            Problem("no such design", key="--design", value=str(design), expected="one of " + ", ".join(DESIGNS))
+            Problem("no such design", key="--design", value=str(design), expected="one of " + ", ".join(_DESIGNS))
         )
     problems = [
         Problem(

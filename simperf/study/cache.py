@@ -17,7 +17,7 @@ from simperf.file_bytes import read_bytes
 from simperf.hardware import Catalog
 from simperf.study.journal import LONGEST_ROW, canonical
 
-__all__ = ["Cache", "cache_folder", "fingerprint", "folder_hash", "own_files", "point_key"]
+__all__ = ["Cache", "cache_folder", "folder_hash", "own_files", "point_key"]
 
 #: folder of the cache; "off" does without
 VARIABLE = "SIMPERF_CACHE"
@@ -43,7 +43,7 @@ def cache_folder() -> Path | None:
 
 
 @lru_cache(maxsize=1)
-def fingerprint() -> str:
+def _fingerprint() -> str:
     """Version of simperf: its number, and a hash of its files, so that a changed line is another version."""
     from simperf.version import __version__
 
@@ -66,7 +66,7 @@ def point_key(task: Mapping[str, Any], *, files: str) -> str:
         Hash of files that the scenario names, from `folder_hash`.
     """
     content = {key: task[key] for key in ("set", "seed", "samples", "record", "data", "name")}
-    return hashlib.sha256(canonical([fingerprint(), files, content]).encode()).hexdigest()
+    return hashlib.sha256(canonical([_fingerprint(), files, content]).encode()).hexdigest()
 
 
 def own_files(data: Mapping[str, Any], folder: str, *, named: Iterable[str] = ()) -> list[Path]:

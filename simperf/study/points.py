@@ -31,7 +31,6 @@ __all__ = [
     "SPEED",
     "Row",
     "Task",
-    "asked_metric",
     "base_scenario",
     "failed_row",
     "make_tasks",
@@ -195,11 +194,11 @@ def result_row(task: Mapping[str, Any], result: Result) -> Row:
         row["unused"] = {name: asdict(problem) for name, problem in result.unused.items()}
     if result.draws:
         row["intervals"] = {name: list(ends) for name, ends in result.intervals.items()}
-        row["draws"] = list(result.draws.get(asked_metric(task["data"]), ()))
+        row["draws"] = list(result.draws.get(_asked_metric(task["data"]), ()))
     return row
 
 
-def asked_metric(data: Mapping[str, Any]) -> str:
+def _asked_metric(data: Mapping[str, Any]) -> str:
     """The metric that a scenario's data ask for, ``"time"`` if they do not say."""
     answer = data.get("scenario", {}).get("answer") or {}
     return str(answer.get("metric", TIME))

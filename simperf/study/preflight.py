@@ -10,7 +10,6 @@ from simperf.errors import InputError, Problem
 __all__ = [
     "MOST_DRAWS",
     "MOST_POINTS",
-    "MOST_RUNS",
     "MOST_TOTAL",
     "refuse_draws",
     "refuse_kept",
@@ -24,7 +23,7 @@ MOST_POINTS = 100_000
 #: draws of constants that a run may have; the outer 5 % of an interval need a hundred
 MOST_DRAWS = 10_000
 #: runs of a study in all, those of its draws among them: a day at 10 a second
-MOST_RUNS = 1_000_000
+_MOST_RUNS = 1_000_000
 #: events of all runs of a study: half a day at 200,000 a second
 MOST_TOTAL = 10_000_000_000
 
@@ -78,8 +77,8 @@ def refuse_runs(points: int, samples: int, *, force: bool = False, key: str = "r
     """
     refuse_draws(samples, force=force, key=key)
     runs = points * (1 + samples)
-    if runs > MOST_RUNS and not force:
-        message = f"{points:,} points of {samples:,} samples are {runs:,} runs, more than {MOST_RUNS:,}"
+    if runs > _MOST_RUNS and not force:
+        message = f"{points:,} points of {samples:,} samples are {runs:,} runs, more than {_MOST_RUNS:,}"
         expected = f"fewer of both; or --force ({key} = true)"
         raise InputError(Problem(message, file="--samples", expected=expected))
 

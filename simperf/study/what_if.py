@@ -18,7 +18,7 @@ from simperf.study.limiting_link import dimension_of, limiting_link
 from simperf.study.what_if_changes import OPTION, WhatIfChange, read_changes, what_if_scenario
 from simperf.units import format_quantity
 
-__all__ = ["WhatIf", "WhatIfRun", "path_activities", "what_if"]
+__all__ = ["WhatIf", "WhatIfRun", "what_if"]
 
 #: names of the runs without changes, and with all of them
 AS_IS, TOGETHER = "as it is", "together"
@@ -230,7 +230,7 @@ def what_if(
     return WhatIf(metric, number.unit, base, alone, rest[-1], result)
 
 
-def path_activities(segments: Sequence[Segment]) -> dict[str, float]:
+def _path_activities(segments: Sequence[Segment]) -> dict[str, float]:
     """Time on the critical path by activity [s], the largest first; communication by the dimension of the layout."""
     found: dict[str, float] = {}
     for one in segments:
@@ -273,7 +273,7 @@ def _remark(changes: Sequence[WhatIfChange]) -> str:
 
 def _run(name: str, result: Result, metric: str, base: float, remark: str = "") -> WhatIfRun:
     value = result.number(metric).value
-    path = path_activities(critical_path(result).segments)
+    path = _path_activities(critical_path(result).segments)
     return WhatIfRun(name, value, value - base, result.time, path, remark)
 
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from simperf.errors import InputError, Problem
 
-__all__ = ["PARAMETERS", "keys", "problems_of_types", "refuse_types"]
+__all__ = ["PARAMETERS", "keys", "refuse_types"]
 
 #: metadata of a field: which fields of the dataclass that it is are parameters of a program
 PARAMETERS = "parameters"
@@ -47,12 +47,12 @@ def refuse_types(value: Any) -> None:
     InputError
         All of them.
     """
-    problems = list(problems_of_types(value))
+    problems = list(_problems_of_types(value))
     if problems:
         raise InputError(problems)
 
 
-def problems_of_types(value: Any, at: str = "") -> Iterator[Problem]:
+def _problems_of_types(value: Any, at: str = "") -> Iterator[Problem]:
     """Fields of a dataclass, and of the dataclasses in it, that hold a value of another type.
 
     Parameters
@@ -77,7 +77,7 @@ def problems_of_types(value: Any, at: str = "") -> Iterator[Problem]:
             message = "not one of the choices" if choice else "a value of another type is expected"
             yield Problem(message, key=key, value=repr(given), expected=expected)
         elif is_dataclass(given) and not isinstance(given, type):
-            yield from problems_of_types(given, f"{key}.")
+            yield from _problems_of_types(given, f"{key}.")
 
 
 @cache

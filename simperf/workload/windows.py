@@ -7,10 +7,10 @@ from collections.abc import Mapping
 
 from simperf.workload.traced import TracedOp, TracedStep
 
-__all__ = ["FEWEST_CHANNELS", "unit_window", "weights_of"]
+__all__ = ["unit_window", "weights_of"]
 
 #: channels on either side below which a library multiplies images as they are (the first layer)
-FEWEST_CHANNELS = 16
+_FEWEST_CHANNELS = 16
 
 
 def weights_of(model: TracedStep) -> Mapping[int, tuple[int, ...]]:
@@ -38,7 +38,7 @@ def unit_window(op: TracedOp, weights: Mapping[int, tuple[int, ...]]) -> int:
         return 0
     made, read, side = shape[0], shape[1], shape[2]
     images = [one.elements.at(1) for one in operands if one.tensor not in weights]
-    if len(images) != 2 or min(made, read) < FEWEST_CHANNELS:
+    if len(images) != 2 or min(made, read) < _FEWEST_CHANNELS:
         return 0
     # forward reads the image and makes the result; the gradients' kernels have that of the result first
     before, behind = images if op.kind == "conv2d" else reversed(images)

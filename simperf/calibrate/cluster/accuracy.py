@@ -13,10 +13,10 @@ from simperf.calibrate.cluster.scenarios import compute_of, predict, predictable
 from simperf.calibrate.dataset import Dataset, Measurement, Value
 from simperf.calibrate.measure.steal_time import taken_away
 
-__all__ = ["SATURATED", "SMALL", "GroupErrors", "PredictedPoint", "calm", "conditions", "hold_against", "summaries"]
+__all__ = ["SMALL", "GroupErrors", "PredictedPoint", "calm", "conditions", "hold_against", "summaries"]
 
 #: load of the cores from which on they are called saturated
-SATURATED = 0.75
+_SATURATED = 0.75
 #: payloads below this are bound by what a message costs, not by the links [B]
 SMALL = 256 * 1024.0
 
@@ -74,7 +74,7 @@ class PredictedPoint:
         if float(at.get("nbytes", SMALL)) < SMALL:
             return f"{name}, below 256 KiB"
         collective = self.point.series.startswith("all-reduce/")
-        return f"{name}, cores saturated" if collective and self.load >= SATURATED else name
+        return f"{name}, cores saturated" if collective and self.load >= _SATURATED else name
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,10 +20,8 @@ from simperf.run import run
 from simperf.scenario import make_scenario
 
 __all__ = [
-    "CORES",
     "PAYLOAD",
     "PEAK",
-    "SERIES",
     "STACK",
     "Compute",
     "Prediction",
@@ -42,9 +40,9 @@ PAYLOAD = 1448 / 1514
 #: rate of a link while there are tokens [B/s]: a virtual one has none of its own, and copies as fast as a core
 PEAK = 1.25e9
 #: cores of the machine that all hosts live in, where a recording does not say
-CORES = 2.0
+_CORES = 2.0
 #: series that can be predicted; a closing ``/`` means a family
-SERIES = ("send", "round-trip", "send-train", "all-reduce/", "ddp", "server/")
+_SERIES = ("send", "round-trip", "send-train", "all-reduce/", "ddp", "server/")
 _SLOW = "rate_of_"
 
 
@@ -97,11 +95,11 @@ def compute_of(data: Dataset) -> dict[str, Compute]:
 
 def predictable(point: Measurement, compute: Mapping[str, Compute]) -> bool:
     """Whether there is a scenario of a point, given these training steps."""
-    known = any(point.series == one or (one.endswith("/") and point.series.startswith(one)) for one in SERIES)
+    known = any(point.series == one or (one.endswith("/") and point.series.startswith(one)) for one in _SERIES)
     return known and ("model" not in point.at or point.at["model"] in compute)
 
 
-def machine(hosts: int, shape: Shape, stack: Mapping[str, float], *, cores: float = CORES) -> dict[str, Any]:
+def machine(hosts: int, shape: Shape, stack: Mapping[str, float], *, cores: float = _CORES) -> dict[str, Any]:
     """The machine's table: so many hosts behind a switch.
 
     Parameters
@@ -148,7 +146,7 @@ def scenario(
     stack: Mapping[str, float],
     compute: Mapping[str, Compute],
     *,
-    cores: float = CORES,
+    cores: float = _CORES,
     profile: str = "",
 ) -> dict[str, Any]:
     """The tables of the scenario of a point, as `simperf.scenario.make_scenario` reads them.
@@ -248,7 +246,7 @@ def predict(
     stack: Mapping[str, float],
     compute: Mapping[str, Compute] | None = None,
     *,
-    cores: float = CORES,
+    cores: float = _CORES,
 ) -> Prediction:
     """Simulate the scenario of a point.
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from simperf.errors import InputError, Problem, SimperfError
 from simperf.units import parse
 
-__all__ = ["BURST", "QUEUE", "SEGMENT", "SOCKET", "Shape", "read_rate", "read_shape", "read_size"]
+__all__ = ["QUEUE", "SEGMENT", "SOCKET", "Shape", "read_rate", "read_shape", "read_size"]
 
 #: bytes that a token bucket lets through at once [B]
-BURST = 32 * 1024.0
+_BURST = 32 * 1024.0
 #: bytes that a port of the switch keeps waiting before it drops [B]
 QUEUE = 512 * 1024.0
 #: segments travel at most so much at once [B], so that a bucket never has to cut what the sender's kernel put together
@@ -39,7 +39,7 @@ class Shape:
 
     rate: float
     rate_of: Mapping[int, float] = field(default_factory=dict)
-    burst: float = BURST
+    burst: float = _BURST
     queue: float = QUEUE
 
     def __post_init__(self) -> None:

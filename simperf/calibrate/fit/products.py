@@ -73,7 +73,7 @@ class Cut:
 
     @property
     def constants(self) -> dict[str, float]:
-        """For a profile, as `simperf.cost.fitted.tile_share` reads them."""
+        """For a profile, as `simperf.cost.fitted` reads them."""
         tile = {} if self.column == "share" else {"tile_m": float(self.height), "tile_n": float(self.width)}
         return {"tiled": 1.0} | tile | ({"tile_only": 1.0} if self.only else {})
 

@@ -26,7 +26,7 @@ from simperf.collectives.placement import Placement, Transport
 from simperf.collectives.plan import Channel, IntArray, Phase, Plan, Round, chunk_sizes
 from simperf.collectives.rounds import ROUNDING, crossings, rate_alone, solve
 
-__all__ = ["OverlappingRounds", "Recurrence", "collapse"]
+__all__ = ["Recurrence", "collapse"]
 
 #: part of a time that is rounding: flows that overlap by less do not
 TICK = 1e-13
@@ -41,7 +41,7 @@ LOOK = 64
 MOST_CELLS = 64_000_000
 
 
-class OverlappingRounds(Exception):  # noqa: N818  (a signal to go event by event, never seen by a caller)
+class _OverlappingRounds(Exception):  # noqa: N818  (a signal to go event by event, never seen by a caller)
     """Sends of different rounds share a link at one time, or their order is not known."""
 
 
@@ -85,7 +85,7 @@ class Recurrence:
         self.added = np.full(len(self.time), -np.inf)  # when each participant has added up what had arrived
         self.arrived = np.full(len(self.time), -np.inf)
         if self.adding and len(plan.channels) > 1:
-            raise OverlappingRounds
+            raise _OverlappingRounds
         self.roomy = np.zeros(1, dtype=bool)  # links that never fill
         if transport.caps:
             more = (np.inf,) * (len(plan.channels) - len(transport.caps))
@@ -176,7 +176,7 @@ class Recurrence:
         links = np.where((size > 0.0) & ~self.roomy[hops.links], hops.links, 0)
         self.busy[0] = -np.inf
         if np.any(start < (self.busy - np.abs(self.busy) * TICK)[links].max(axis=0)):
-            raise OverlappingRounds
+            raise _OverlappingRounds
         end = solve(start, size, Hops(links, hops.latency, hops.cap), self.links.capacity)
         np.maximum.at(self.busy, links.ravel(), np.tile(end, len(links)))
         return end
@@ -193,10 +193,10 @@ class Recurrence:
         cost = batch.size / self.transport.reduce_rate
         dst = batch.dst
         if not np.all(batch.reduce) or np.any(end < self.arrived[dst]):
-            raise OverlappingRounds
+            raise _OverlappingRounds
         turns = np.bincount(dst, minlength=len(self.added))
         if turns.max() > 1 and (np.ptp(end) or np.ptp(cost)):
-            raise OverlappingRounds  # the order in which one participant adds several up
+            raise _OverlappingRounds  # the order in which one participant adds several up
         np.maximum.at(self.arrived, dst, end)
         done: FloatArray = np.maximum(end, self.added[dst]) + cost * turns[dst]
         self.added[dst] = done
@@ -317,7 +317,7 @@ class Recurrence:
             or np.any(chunks > last)
             or width * len(self.time) > MOST_CELLS
         ):
-            raise OverlappingRounds
+            raise _OverlappingRounds
         lanes = np.unique(
             np.concatenate([batch.src * len(self.time) + batch.dst for batch in batches]), return_inverse=True
         )[1]
@@ -329,7 +329,7 @@ class Recurrence:
             lane = lanes[at : at + len(batch.src)]
             at += len(batch.src)
             if len(np.unique(lane)) < len(lane):
-                raise OverlappingRounds
+                raise _OverlappingRounds
             hops = self.hops(batch)
             chunk = batch.chunk // span
             start = np.maximum(entry[batch.src], ready[batch.src, chunk]) + hops.latency
@@ -349,6 +349,6 @@ def collapse(
     try:
         run = Recurrence(plan, placement=placement, nbytes=nbytes, transport=transport, entry=entry)
         run.run()
-    except OverlappingRounds:
+    except _OverlappingRounds:
         return None
     return run

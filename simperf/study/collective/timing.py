@@ -18,7 +18,7 @@ from simperf.units import parse_size
 #: frontend of hosts that call through torch
 FRONTEND = "pytorch"
 
-__all__ = ["calibrated", "collective", "read_profile", "refuse_unused_profile"]
+__all__ = ["calibrated", "collective", "refuse_unused_profile"]
 
 
 def collective(
@@ -72,7 +72,7 @@ def collective(
         message = f"a machine is expected, not {type(on).__name__}"
         expected = 'a name, such as "dgx-a100", or a Machine'
         raise InputError(Problem(message, key="on", value=repr(on), expected=expected))
-    known, changed = read_profile(profile), dict[str, set[str]]()
+    known, changed = _read_profile(profile), dict[str, set[str]]()
     catalog = calibrated(Catalog.load(), known, changed)
     machine = catalog.machine(on) if isinstance(on, str) else on
     nodes = _nodes(machine, ranks)
@@ -111,7 +111,7 @@ def _hosted(frontend: FrontendPart, call: Call, settings: NcclSettings) -> float
     )
 
 
-def read_profile(profile: ProfilePart | str | os.PathLike[str] | None) -> ProfilePart | None:
+def _read_profile(profile: ProfilePart | str | os.PathLike[str] | None) -> ProfilePart | None:
     """A profile by its file, or by its name in the catalogue."""
     if profile is None or isinstance(profile, ProfilePart):
         return profile

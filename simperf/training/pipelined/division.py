@@ -40,7 +40,7 @@ from simperf.workload.transformers.parallel import RankPasses, RankPrecision, Sp
 from simperf.workload.transformers.passes import LayerPasses
 from simperf.workload.tuning import Trained
 
-__all__ = ["divide", "pacing_of", "rank_precision"]
+__all__ = ["divide", "pacing_of"]
 
 #: passes of ranks that are kept: layouts that are searched differ in few of them
 MOST_KEPT = 512
@@ -90,7 +90,7 @@ def divide(
         return Spread(layout.ep, layout.etp, routing, place, layout.cp, strategy.context_exchange, gates)
 
     def of_rank() -> tuple[RankPrecision, RankPasses]:
-        numbers = rank_precision(model, layout, strategy, architecture)
+        numbers = _rank_precision(model, layout, strategy, architecture)
         return numbers, passes(numbers, strategy.recompute, spread(loads[0]))
 
     (plan, counts), _, _, _, (numbers, made) = together(
@@ -273,7 +273,9 @@ def _layers_of_parts(layers: int, parts: int, given: Sequence[int]) -> tuple[int
     return (layers // parts,) * parts
 
 
-def rank_precision(model: Dimensions, layout: Layout, strategy: ModelParallel, architecture: str = "") -> RankPrecision:
+def _rank_precision(
+    model: Dimensions, layout: Layout, strategy: ModelParallel, architecture: str = ""
+) -> RankPrecision:
     """Precision of a rank's numbers, and the recipe of its products.
 
     Raises

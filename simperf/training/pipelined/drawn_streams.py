@@ -23,7 +23,7 @@ from simperf.training.pipelined.meetings import Meeting, Party
 from simperf.training.pipelined.noise_draws import ArrayNoise, Floats
 from simperf.training.pipelined.stage_time import Hold, StepMark
 
-__all__ = ["DrawnDevice", "DrawnStream", "DrawnWork", "HostClock"]
+__all__ = ["DrawnDevice", "DrawnStream", "DrawnWork"]
 
 #: factor by which noise lengthens a launch at most, when a host is taken to be ahead [1]: ten deviations of 0.3
 LONGEST = 4.0
@@ -31,7 +31,7 @@ LONGEST = 4.0
 PARTS = 16
 
 
-class HostClock:
+class _HostClock:
     """Times at which a host is, and how far it is ahead of its device.
 
     Parameters
@@ -258,7 +258,7 @@ class DrawnDevice(Device):
         self, env: simpy.Environment, name: str, noise: ArrayNoise, *, depth: float, wake: Callable[[], None]
     ) -> None:
         super().__init__(env, name, None, depth=depth)  # type: ignore[arg-type]
-        self.noise, self._wake, self.clock = noise, wake, HostClock(noise)
+        self.noise, self._wake, self.clock = noise, wake, _HostClock(noise)
         self.begin: Floats = np.zeros(noise.shape)
         self.steps: list[Floats] = []
         self.losses: dict[int, float] = {}

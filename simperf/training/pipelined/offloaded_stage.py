@@ -30,7 +30,7 @@ from simperf.training.pipelined.work import StepEnd
 from simperf.workload.op import Op
 from simperf.workload.precision import element_size
 
-__all__ = ["OffloadedStage", "adam_on_host"]
+__all__ = ["OffloadedStage"]
 
 #: streams of copies to the host and back
 OUT, BACK = "to host", "from host"
@@ -149,7 +149,7 @@ class OffloadedStage(StageProcess):
         for share in pieces:
             sent = yield from self._move(OUT, share * weights * end.gradient, ready, name="gradients to host")
             yield wait(sent, self.cpu, stream=stream)
-            yield launch(adam_on_host(share * weights, end, self.bandwidth), self.cpu, stream=stream)
+            yield launch(_adam_on_host(share * weights, end, self.bandwidth), self.cpu, stream=stream)
             updated = yield record(self.cpu, "piece is updated", stream=stream)
             there = yield from self._move(BACK, share * weights * end.weight, updated, name="weights from host")
         if there is not None:
@@ -189,7 +189,7 @@ def _part(op: Op, share: float) -> Op:
     return replace(op, **{name: share * getattr(op, name) for name in sizes})
 
 
-def adam_on_host(weights: float, end: StepEnd, bandwidth: float) -> Kernel:
+def _adam_on_host(weights: float, end: StepEnd, bandwidth: float) -> Kernel:
     """Adam on a host, bound by its memory: of 10 billion weights 2.57 s on a DGX-2 (ZeRO-Offload, table 4).
 
     Each weight moves what it reads, and what it writes twice, as caches read a line before it is written.
@@ -204,7 +204,7 @@ def adam_on_host(weights: float, end: StepEnd, bandwidth: float) -> Kernel:
     Examples
     --------
     >>> dgx2 = 2 * 6 * 21.33e9
-    >>> round(adam_on_host(10e9, StepEnd(gradient=4.0, weight=2.0), dgx2).time, 1)
+    >>> round(_adam_on_host(10e9, StepEnd(gradient=4.0, weight=2.0), dgx2).time, 1)
     2.6
     """
     single = element_size("fp32")

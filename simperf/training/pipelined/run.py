@@ -29,10 +29,10 @@ from simperf.training.strategies import DataExchange, ModelParallel
 from simperf.workload.op import Op
 from simperf.workload.product_recipe import RECIPES, product_recipe
 
-__all__ = ["pipeline_of", "refuse_divided", "train_divided"]
+__all__ = ["refuse_divided", "train_divided"]
 
 
-def pipeline_of(m: Session, job: Job) -> Pipeline:
+def _pipeline_of(m: Session, job: Job) -> Pipeline:
     """The pipeline of a job.
 
     Parameters
@@ -145,11 +145,11 @@ def refuse_divided(m: Session, job: Job) -> tuple[Pipeline, tuple[StageMemory, .
     Raises
     ------
     InputError
-        As of `pipeline_of`.
+        All that has no meaning, or does not divide.
     DeviceMemoryError
         It does not fit.
     """
-    pipeline = pipeline_of(m, job)
+    pipeline = _pipeline_of(m, job)
     if m.mode.waits and pipeline.layout.pp > 1:
         message = "a process that waits for each send would wait for a stage that waits for it"
         raise InputError(Problem(message, key="execution.mode", value=m.mode.name, expected="eager or scripted"))

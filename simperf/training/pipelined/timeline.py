@@ -16,10 +16,10 @@ from simperf.training.pipelined.work import StepWork
 from simperf.workload.op import Op
 from simperf.workload.transformers.passes import Item
 
-__all__ = ["PASS_COUNTERS", "record_passes"]
+__all__ = ["record_passes"]
 
 #: counter of a device for each kind of pass: the number of the micro-batch, from 1; 0 while none runs
-PASS_COUNTERS = {"F": "forward pass", "B": "backward pass", "W": "gradients of weights"}
+_PASS_COUNTERS = {"F": "forward pass", "B": "backward pass", "W": "gradients of weights"}
 
 
 def record_passes(recorder: Recorder, processes: Sequence[StageProcess], memory: Sequence[StageMemory]) -> None:
@@ -58,7 +58,7 @@ def record_passes(recorder: Recorder, processes: Sequence[StageProcess], memory:
                 if len(turn) > 1:  # of passes beside each other the second one's are told from the middle on
                     _held(recorder, one, (start + stop) / 2, next(moments), kinds)
                 for each in turn[:2]:
-                    name = PASS_COUNTERS[each.kind] + (f" of chunk {each.chunk}" if work.plan.chunks > 1 else "")
+                    name = _PASS_COUNTERS[each.kind] + (f" of chunk {each.chunk}" if work.plan.chunks > 1 else "")
                     recorder.counter(one.device.name, name, start, each.microbatch + 1.0)
                     recorder.counter(one.device.name, name, stop, 0.0)
                 place += count

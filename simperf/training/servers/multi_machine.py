@@ -22,12 +22,12 @@ from simperf.training.servers.requests import Buffers, Requests
 from simperf.training.servers.shard_server import ShardServer
 from simperf.training.servers.transfers import Courier, Lane, Site, Then
 
-__all__ = ["AROUND", "REDUCTIONS", "Team", "TeamOptions", "TeamRoute", "make_routes"]
+__all__ = ["AROUND", "Team", "TeamOptions", "TeamRoute", "make_routes"]
 
 Reduction = Literal["none", "gpu", "cpu", "sharded", "ring", "switch-rings"]
 
 #: where gradients are added up inside a machine
-REDUCTIONS: tuple[str, ...] = get_args(Reduction)
+_REDUCTIONS: tuple[str, ...] = get_args(Reduction)
 
 #: those that cut every slice over all GPUs
 AROUND = ("ring", "switch-rings")
@@ -304,7 +304,7 @@ def make_routes(
     ----------
     gpus : sequence of str
     reduction : str
-        One of `REDUCTIONS`.
+        One of `Reduction`.
     host_of : callable
         From a GPU to the CPU of its machine.
     via_host, spread : bool, optional
@@ -316,9 +316,9 @@ def make_routes(
     InputError
         No such reduction, or parts around a ring that are not to go by the CPU.
     """
-    if reduction not in REDUCTIONS:
+    if reduction not in _REDUCTIONS:
         raise InputError(
-            Problem(f"no such reduction{nearest(reduction, REDUCTIONS)}", key="reduction", value=reduction)
+            Problem(f"no such reduction{nearest(reduction, _REDUCTIONS)}", key="reduction", value=reduction)
         )
     if reduction in AROUND and (via_host is False or spread is False):
         message = "what goes around the ring leaves by the CPU and comes back part by part"

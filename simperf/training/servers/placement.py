@@ -17,7 +17,7 @@ from typing import Literal, get_args
 from simperf.errors import InputError, Problem, nearest
 from simperf.hardware import Machine
 
-__all__ = ["PLACEMENTS", "SITES", "Shard", "loads", "place_keys", "server_nodes", "worker_gpus"]
+__all__ = ["PLACEMENTS", "Shard", "loads", "place_keys", "server_nodes", "worker_gpus"]
 
 Placement = Literal["round-robin", "balanced", "sliced"]
 Where = Literal["cpu", "gpu", "dedicated"]
@@ -25,7 +25,7 @@ Where = Literal["cpu", "gpu", "dedicated"]
 #: ways of dealing keys to servers
 PLACEMENTS: tuple[str, ...] = get_args(Placement)
 #: where servers may run
-SITES: tuple[str, ...] = get_args(Where)
+_SITES: tuple[str, ...] = get_args(Where)
 #: servers that are played
 MOST_SERVERS = 100_000
 #: slices into which all keys together may be cut
@@ -195,8 +195,8 @@ def server_nodes(machine: Machine, gpus: Sequence[str], *, servers: int, where: 
         raise InputError(Problem("at least one server is needed", key="servers", value=str(servers)))
     if servers > MOST_SERVERS:
         raise InputError(Problem(f"at most {MOST_SERVERS:,} servers can be set", key="servers", value=f"{servers:,}"))
-    if where not in SITES:
-        raise InputError(Problem(f"no such place{nearest(where, SITES)}", key="where", value=where))
+    if where not in _SITES:
+        raise InputError(Problem(f"no such place{nearest(where, _SITES)}", key="where", value=where))
     if where == "gpu":
         pool = _one_each(machine, gpus)
     else:

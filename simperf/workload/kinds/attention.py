@@ -11,10 +11,10 @@ from simperf.workload.op import AttentionShape, Gemm, Op
 from simperf.workload.precision import element_size
 from simperf.workload.registry import OP_KINDS, REMOVED, sizes
 
-__all__ = ["UNFUSED", "attention", "latent_attention"]
+__all__ = ["attention", "latent_attention"]
 
 #: in place of a library: kernels that write the score matrix to device memory and read it again
-UNFUSED = "unfused"
+_UNFUSED = "unfused"
 
 
 @OP_KINDS.register("attention")
@@ -54,7 +54,7 @@ def attention(
     window : int
         Keys that a query sees at most (sliding window); 0 for all.
     library : str
-        Whose kernel it is; empty for that of the GPU's architecture, `UNFUSED` for kernels that write the scores.
+        Whose kernel it is; empty for that of the GPU's architecture, ``"unfused"`` for kernels that write the scores.
     dtype : str
         Precision.
 
@@ -76,8 +76,8 @@ def attention(
     keys = queries if keys is None else keys
     kv_heads = heads if kv_heads is None else kv_heads
     sizes(batch=batch, heads=heads, queries=queries, keys=keys, head_dim=head_dim, kv_heads=kv_heads)
-    _check(heads, kv_heads, window, library, (*ATTENTION_LIBRARIES, *ATTENTION_CHOOSERS, UNFUSED))
-    fused = library != UNFUSED
+    _check(heads, kv_heads, window, library, (*ATTENTION_LIBRARIES, *ATTENTION_CHOOSERS, _UNFUSED))
+    fused = library != _UNFUSED
     shape = AttentionShape(
         batch, heads, kv_heads, queries, keys, head_dim, head_dim, causal=causal, window=window, flash=fused
     )
@@ -172,7 +172,7 @@ def _check(heads: int, kv_heads: int, window: int, library: str, libraries: Sequ
         problems.append(Problem(message, key="kv_heads", value=repr(kv_heads), expected="a divisor of it"))
     if isinstance(window, bool) or not isinstance(window, int) or window < 0:
         problems.append(Problem("must be a whole number, 0 or more", key="window", value=repr(window)))
-    elif window and library == UNFUSED:
+    elif window and library == _UNFUSED:
         message = "needs a kernel that keeps the scores on chip"
         problems.append(Problem(message, key="window", value=repr(window), expected="no library, or that of a kernel"))
     if library and library not in libraries:

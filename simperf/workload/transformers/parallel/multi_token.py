@@ -22,7 +22,7 @@ from simperf.workload.transformers.parallel.record import PassRecord, recorded_p
 from simperf.workload.transformers.parallel.sizes import RankSizes
 from simperf.workload.transformers.passes import Kept, LayerPasses
 
-__all__ = ["Join", "ahead_passes"]
+__all__ = ["ahead_passes"]
 
 
 def ahead_passes(sizes: RankSizes, kernels: LayerKernels, block: LayerPasses) -> tuple[LayerPasses, ...]:
@@ -41,7 +41,7 @@ def ahead_passes(sizes: RankSizes, kernels: LayerKernels, block: LayerPasses) ->
         What joins states and tokens, the block, and the head. The gradient of the states that the head before has made
         is held through their backward passes.
     """
-    found = Join(sizes, kernels).passes(), block, Head(sizes, kernels, ahead=True).passes()
+    found = _Join(sizes, kernels).passes(), block, Head(sizes, kernels, ahead=True).passes()
     join, *others = found
     return (join, *(_beside(one, sizes.local) for one in others))
 
@@ -53,7 +53,7 @@ def _beside(one: LayerPasses, nbytes: float) -> LayerPasses:
 
 
 @dataclass(frozen=True, slots=True)
-class Join:
+class _Join:
     """States of the depth before and the next tokens, normalised and multiplied with one matrix.
 
     Parameters

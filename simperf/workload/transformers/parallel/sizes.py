@@ -15,11 +15,11 @@ from simperf.workload.transformers.dimensions import Transformer, Weight
 from simperf.workload.transformers.parallel.expert_sizes import ExpertSizes, expert_sizes
 from simperf.workload.tuning import Trained
 
-__all__ = ["VOCABULARY_MULTIPLE", "RankSizes"]
+__all__ = ["RankSizes"]
 
 #: Megatron pads the vocabulary to a multiple of this on every rank (NVIDIA/Megatron-LM, arguments.py:
 #: make_vocab_size_divisible_by, 128 by default)
-VOCABULARY_MULTIPLE = 128
+_VOCABULARY_MULTIPLE = 128
 #: how ranks that share sequences exchange keys and values
 ContextExchange: TypeAlias = Literal["ring", "all-gather", "all-to-all"]
 #: precisions that weights and activations have
@@ -296,8 +296,8 @@ class RankSizes:
     @property
     def vocabulary(self) -> int:
         """Tokens of the vocabulary on this rank, padded."""
-        multiple = VOCABULARY_MULTIPLE * self.tp
-        return math.ceil(self.model.vocabulary / multiple) * VOCABULARY_MULTIPLE
+        multiple = _VOCABULARY_MULTIPLE * self.tp
+        return math.ceil(self.model.vocabulary / multiple) * _VOCABULARY_MULTIPLE
 
     @property
     def padding(self) -> int:
