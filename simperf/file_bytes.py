@@ -162,7 +162,7 @@ def _content(name: str, most: int, expected: str) -> bytes:
     return raw
 
 
-def refuse_irregular(path: str | os.PathLike[str], *, expected: str = "") -> None:
+def refuse_irregular(path: str | os.PathLike[str]) -> None:
     """Refuse a file that is there and is none that is read: a directory, pipe or device; opening would wait for it.
 
     Raises
@@ -175,7 +175,7 @@ def refuse_irregular(path: str | os.PathLike[str], *, expected: str = "") -> Non
         found = os.stat(name).st_mode
     except (OSError, ValueError):
         return  # there is none, and whoever opens it says so
-    _refuse_kind(name, found, expected)
+    _refuse_kind(name, found, "")
 
 
 def _refuse_kind(name: str, mode: int, expected: str) -> None:

@@ -267,24 +267,22 @@ def refuse_other(toml: TomlFile, wanted: str) -> None:
         raise InputError(toml.problem((found[0],), message, expected=f"`{command} FILE`"))
 
 
-def refuse_format(toml: TomlFile, known: int = 1) -> None:
+def refuse_format(toml: TomlFile) -> None:
     """Refuse a file whose ``format`` is another one; a file from before formats had numbers says none, and is read.
 
     Parameters
     ----------
     toml : TomlFile
-    known : int
-        The format that is read.
 
     Raises
     ------
     InputError
         With what to change.
     """
-    given = toml.data.get("format", known)
-    if isinstance(given, bool) or given != known:
-        message = f"this simperf reads format {known} of such files"
-        expected = f"format = {known}, with the keys that `simperf schema` prints; or a newer simperf"
+    given = toml.data.get("format", 1)
+    if isinstance(given, bool) or given != 1:
+        message = "this simperf reads format 1 of such files"
+        expected = "format = 1, with the keys that `simperf schema` prints; or a newer simperf"
         raise InputError(toml.problem(("format",), message, value=given, expected=expected))
 
 

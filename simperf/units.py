@@ -26,11 +26,7 @@ __all__ = [
     "DIMENSIONS",
     "Bytes",
     "BytesPerSecond",
-    "Flop",
-    "FlopPerSecond",
     "FreeUnlessGiven",
-    "Meters",
-    "MetersPerSecond",
     "PerSecond",
     "Ratio",
     "Seconds",
@@ -322,9 +318,5 @@ Bytes = Annotated[float, Unit("B")]
 BytesPerSecond = Annotated[float, Unit("B/s")]
 #: of a store or a link that takes no time where nobody gives it one: 0 B/s would be free, and 1 B/s for ever
 FreeUnlessGiven = Annotated[float, Unit("B/s", above_0="it takes no time")]
-Flop = Annotated[float, Unit("FLOP")]
-FlopPerSecond = Annotated[float, Unit("FLOP/s")]
 PerSecond = Annotated[float, Unit("1/s")]
-Meters = Annotated[float, Unit("m")]
-MetersPerSecond = Annotated[float, Unit("m/s")]
 Ratio = Annotated[float, Unit("1")]

@@ -186,8 +186,8 @@ def drawn_share(clusters: Sequence[tuple[int, int]]) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def binomial_test(held: int, points: int, share: float = COVERAGE) -> float:
-    """Chance of a number that is as unlikely as `held` or less likely, of `points` draws with chance `share` each [1].
+def binomial_test(held: int, points: int) -> float:
+    """Chance of a number as unlikely as `held` or less likely, of `points` draws with chance `COVERAGE` each [1].
 
     Examples
     --------
@@ -200,8 +200,8 @@ def binomial_test(held: int, points: int, share: float = COVERAGE) -> float:
         math.lgamma(points + 1)
         - math.lgamma(count + 1)
         - math.lgamma(points - count + 1)
-        + count * math.log(share)
-        + (points - count) * math.log(1.0 - share)
+        + count * math.log(COVERAGE)
+        + (points - count) * math.log(1.0 - COVERAGE)
         for count in range(points + 1)
     ]
     return min(1.0, math.fsum(math.exp(log) for log in logs if log <= logs[held] + 1e-7))

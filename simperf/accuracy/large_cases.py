@@ -71,8 +71,6 @@ class LargeCase:
         What another simulator predicts [s], [B].
     assumed : tuple of str
         What the source does not print.
-    low_quality : bool
-        Whether the table marks it as doubtful.
     percentiles : mapping
         Times of single steps by percentile [s]; empty if they are not printed.
     digest : str
@@ -91,7 +89,6 @@ class LargeCase:
     peer_time: float | None
     peer_memory: float | None
     assumed: tuple[str, ...]
-    low_quality: bool
     percentiles: Mapping[int, float] = field(default_factory=dict)
     digest: str = ""
     feature: str = ""
@@ -189,7 +186,6 @@ def _case(family: str, case: Mapping[str, Any]) -> LargeCase | LeftOut:
         _number(peer.get("iteration_time_s")),
         None if peer_gib is None else float(peer_gib) * 2**30,
         tuple(dict.fromkeys(assumed)),
-        case.get("quality") == "low",
         _percentiles(case.get("measured", {})),
         digest,
         str(how.get("cumulative_feature") or ""),

@@ -14,7 +14,7 @@ from simperf.frameworks.machines import cluster_table
 from simperf.layout.layout_file import layout_table
 from simperf.memory import StageMemory, communicator_buffers
 from simperf.run import run
-from simperf.scenario import Scenario, make_scenario
+from simperf.scenario import make_scenario
 from simperf.training.job import Job
 from simperf.training.pipelined.fitting_changes import Divided
 from simperf.training.replica import Dimensions
@@ -23,7 +23,7 @@ from simperf.workload.mixed import training_precision
 from simperf.workload.transformers.flops import again_flops, tuning_flops
 from simperf.workload.transformers.transformer_file import transformer_table
 
-__all__ = ["FROZEN", "case_scenario", "case_tables", "case_time", "counted_memory", "utilisation"]
+__all__ = ["FROZEN", "case_tables", "case_time", "counted_memory", "utilisation"]
 
 #: steps that are played; all but the first are told
 _STEPS = 2
@@ -36,8 +36,8 @@ _CHANNELS_A_LINK = 2
 FROZEN = {"fp8": "narrow"}
 
 
-def case_scenario(case: LargeCase, *, profiled: bool = True) -> Scenario:
-    """The scenario of a case.
+def case_tables(case: LargeCase, *, profiled: bool = True) -> dict[str, Any]:
+    """Tables of the scenario of a case.
 
     Parameters
     ----------
@@ -50,11 +50,6 @@ def case_scenario(case: LargeCase, *, profiled: bool = True) -> Scenario:
     InputError
         What cannot be simulated.
     """
-    return make_scenario(case_tables(case, profiled=profiled))
-
-
-def case_tables(case: LargeCase, *, profiled: bool = True) -> dict[str, Any]:
-    """Tables of the scenario of a case; see `case_scenario`."""
     if case.machine.why_not:
         raise InputError(Problem(case.machine.why_not, key="machine"))
     profile = profile_of(case) if profiled else ""
@@ -147,7 +142,7 @@ def case_time(case: LargeCase, *, profiled: bool = True, force: bool = False) ->
     ----------
     case : LargeCase
     profiled : bool
-        As for `case_scenario`.
+        As for `case_tables`.
     force : bool
         Whether to simulate more events than a run may.
 

@@ -176,14 +176,14 @@ def summarize_questions(rows: Iterable[ValidationRow], kernels: Sequence[KernelF
     return found
 
 
-def summarize_families(rows: Iterable[ValidationRow], question: str = LARGE_TIME) -> list[list[OverviewLine]]:
-    """Large models by family: the prediction, and the baselines of the question on the figures that have them."""
+def summarize_families(rows: Iterable[ValidationRow]) -> list[list[OverviewLine]]:
+    """Large models by family: the prediction, and the baselines on the figures that have them."""
     found = []
-    own = [row for row in rows if row.question == question and row.kind == "predicted" and not math.isnan(row.error)]
+    own = [row for row in rows if row.question == LARGE_TIME and row.kind == "predicted" and not math.isnan(row.error)]
     for title in dict.fromkeys(row.title for row in own):
         family = [row for row in own if row.title == title]
         lines = [_errors(family).line(title.removeprefix("Large models: "))]
-        for key, name in _BASELINES.get(question, {}).items():
+        for key, name in _BASELINES[LARGE_TIME].items():
             lines.append(_errors([row for row in family if not math.isnan(getattr(row, key))], (key,)).line(name, key))
         found.append(lines)
     return found

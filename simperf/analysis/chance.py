@@ -21,8 +21,8 @@ NORMAL = 1.645
 _ROUNDING = 1e-12
 
 
-def interval(values: Sequence[float], *, coverage: float = COVERAGE) -> tuple[float, float]:
-    """Range that holds the middle `coverage` [1] of `values`.
+def interval(values: Sequence[float]) -> tuple[float, float]:
+    """Range that holds the middle `COVERAGE` of `values`.
 
     Examples
     --------
@@ -30,7 +30,7 @@ def interval(values: Sequence[float], *, coverage: float = COVERAGE) -> tuple[fl
     >>> round(low, 9), round(high, 9)
     (5.0, 95.0)
     """
-    tail = (1.0 - coverage) / 2
+    tail = (1.0 - COVERAGE) / 2
     low, high = np.quantile(np.asarray(values, dtype=np.float64), [tail, 1.0 - tail])
     return float(low), float(high)
 

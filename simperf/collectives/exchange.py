@@ -12,17 +12,15 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Literal, TypeAlias
 
 from simperf.collectives.channels import ChannelFlow, ChannelSet
 from simperf.collectives.executors import PlacedPlan
 from simperf.engine.link_table import LinkClass
 
-__all__ = ["EXCHANGES", "RING_SENDS", "Exchange", "exchange_channels"]
+__all__ = ["EXCHANGES", "RING_SENDS", "exchange_channels"]
 
 #: all-to-all of equal parts; to experts, whose ranks receive unequal rows; back from them; to the next rank of a ring;
 #: the same by the GPUs' copy engines
-Exchange: TypeAlias = Literal["all-to-all", "dispatch", "combine", "send-recv", "copy"]
 EXCHANGES: tuple[str, ...] = ("all-to-all", "dispatch", "combine", "send-recv", "copy")
 #: those in which every rank sends to one other at a time, as to the next one
 RING_SENDS: tuple[str, ...] = ("send-recv", "copy")

@@ -32,9 +32,11 @@ _LANES = 640.0
 _ROWS, _POWER = 98.7, 2.0
 #: waves of tiles before which fewer do: multiprocessors that start together ask for the same rows together
 _WAVES = 126.0
+#: bytes of a number
+_NUMBER = 4.0
 
 
-def spilled(length: float, waves: float, l2: float, *, size: float = 4.0) -> float:
+def spilled(length: float, waves: float, l2: float) -> float:
     """Share of the loads of long rows that the L2 cache does not serve [1].
 
     Parameters
@@ -45,8 +47,6 @@ def spilled(length: float, waves: float, l2: float, *, size: float = 4.0) -> flo
         Of tiles [1].
     l2 : float
         Capacity of the cache [B].
-    size : float
-        Of a number [B].
 
     Examples
     --------
@@ -55,11 +55,11 @@ def spilled(length: float, waves: float, l2: float, *, size: float = 4.0) -> flo
     >>> spilled(512, 1e9, 2 * 2**20) < 0.01
     True
     """
-    reach = l2 / (_ROWS * size * length) * (1.0 + _WAVES / waves)
+    reach = l2 / (_ROWS * _NUMBER * length) * (1.0 + _WAVES / waves)
     return float(1.0 / (1.0 + reach**_POWER))
 
 
-def row_seconds(gemm: Gemm, tile: tuple[int, int], device: GpuRates, *, size: float = 4.0) -> float:
+def row_seconds(gemm: Gemm, tile: tuple[int, int], device: GpuRates) -> float:
     """Time for which a layer waits for the addresses of its rows, beside its arithmetic [s]; 0 on other architectures.
 
     Parameters
@@ -70,8 +70,6 @@ def row_seconds(gemm: Gemm, tile: tuple[int, int], device: GpuRates, *, size: fl
         Height and width.
     device : GpuRates
         A part of the catalogue, with its `architecture` and `l2`.
-    size : float
-        Of a number [B].
 
     Examples
     --------
@@ -91,4 +89,4 @@ def row_seconds(gemm: Gemm, tile: tuple[int, int], device: GpuRates, *, size: fl
     rows = tiles * (height + width) * ceil(gemm.k / _STEP)
     # clusters times clock, by the peak of two operations a lane and clock
     a_second = device.peak["fp32"] / (2.0 * _LANES)
-    return rows / a_second * spilled(gemm.k, ceil(tiles / device.sms), l2, size=size)
+    return rows / a_second * spilled(gemm.k, ceil(tiles / device.sms), l2)

@@ -72,17 +72,6 @@ class TokenBucket:
         grown = (self.rate - self._drawn) * (self.network.env.now - self._since)
         return min(self.burst, max(0.0, self._tokens + grown))
 
-    def set_rate(self, rate: float) -> None:
-        """Let tokens come in at another rate from now on [B/s]; those that are there stay."""
-        if not 0.0 < rate <= self.peak:
-            told = f"token bucket of {self.resource!r}: rate {rate}"
-            raise ProgramError(f"{told}; above 0 and at most its peak, {self.peak}, is expected")
-        self._tokens, self._since = self.tokens, self.network.env.now
-        self.rate = rate
-        if not self._open:
-            self.network.set_capacity(self.resource, rate)
-        self._changed(self._drawn)
-
     def _changed(self, drawn: float) -> None:
         """Count the tokens, and see when they are gone at the new rate."""
         self._tokens, self._drawn, self._since = self.tokens, drawn, self.network.env.now

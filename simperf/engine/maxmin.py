@@ -41,6 +41,9 @@ TIE = 1e-12
 #: From how many routes on numpy is the faster way.
 MANY = 64
 
+#: Rows of a block in which the levels of many bottlenecks are solved.
+_BLOCK = 32
+
 #: Up to how many bottlenecks a dense system of equations is worth its n * n cells.
 LARGE = 300
 
@@ -361,9 +364,7 @@ def _first_full(routes: Indices, marks: Floats) -> tuple[Indices, Indices]:
     return order, order[first]
 
 
-def _substitute(
-    routes: Indices, held: Indices, loads: Floats, room: Floats, bottlenecks: Indices, *, block: int = 32
-) -> Floats:
+def _substitute(routes: Indices, held: Indices, loads: Floats, room: Floats, bottlenecks: Indices) -> Floats:
     """Solve for the levels of `bottlenecks`, given in the order in which they fill.
 
     Block by block, for the matrix is lower triangular. A library's routine for the whole
@@ -378,8 +379,8 @@ def _substitute(
     matrix = matrix.reshape(size + 1, size + 1)
     right = room[bottlenecks]
     solved = np.zeros(size)
-    for start in range(0, size, block):
-        part = slice(start, min(start + block, size))
+    for start in range(0, size, _BLOCK):
+        part = slice(start, min(start + _BLOCK, size))
         known = matrix[part, :start] @ solved[:start]
         solved[part] = np.linalg.solve(matrix[part, part], right[part] - known)
     return solved

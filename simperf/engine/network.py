@@ -339,11 +339,6 @@ class FlowNetwork:
         }
 
     @property
-    def bandwidth_floor(self) -> float:
-        """Bound on the elapsed time by the busiest resource [s]."""
-        return max(self.floors().values(), default=0.0)
-
-    @property
     def effort(self) -> tuple[int, int]:
         """Re-shares so far, and how many different routes they looked at in all."""
         return self._fluid.shares, self._fluid.touched

@@ -118,11 +118,6 @@ class StoragePart(Part):
     seek: Latency = 0.0
     rotation: Frequency = 0.0
 
-    @property
-    def worst_rotation(self) -> float:
-        """Time of one revolution, the longest wait for a sector [s]."""
-        return 1.0 / self.rotation if self.rotation else 0.0
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NicPart(Part):

@@ -47,16 +47,18 @@ def connection(machine: Machine, a: str, b: str) -> str:
     return "PIX" if kinds.count("pcie-switch") <= 1 else "PXB"
 
 
-def connectivity(machine: Machine, *, most: int = 32, few: int | None = None) -> tuple[list[str], list[list[str]]]:
-    """Matrix of connections between the GPUs and NICs of the first servers, at most `most` devices.
+#: devices of several servers that are shown; the first server is shown whole
+_MOST = 32
+
+
+def connectivity(machine: Machine, *, few: int | None = None) -> tuple[list[str], list[list[str]]]:
+    """Matrix of connections between the GPUs and NICs of the first servers, at most `_MOST` devices.
 
     Parameters
     ----------
     machine : Machine
-    most : int
-        Devices of several servers; the first server is there whole.
     few : int or None
-        GPUs and NICs, so many of each, of a first server that has more than `most` devices; None is all.
+        GPUs and NICs, so many of each, of a first server that has more than `_MOST` devices; None is all.
 
     Returns
     -------
@@ -70,9 +72,9 @@ def connectivity(machine: Machine, *, most: int = 32, few: int | None = None) ->
     for slot in machine.servers:
         head = f"{slot.name}/" if machine.fabric is not None else ""
         kinds = [[head + name for name in slot.blueprint.ids(kind)] for kind in ("gpu", "nic")]
-        many = few is not None and sum(map(len, kinds)) > most
+        many = few is not None and sum(map(len, kinds)) > _MOST
         local = [name for names in kinds for name in (names[:few] if many else names)]
-        if devices and len(devices) + len(local) > most:
+        if devices and len(devices) + len(local) > _MOST:
             break
         devices += local
         if many:

@@ -71,10 +71,6 @@ class Mesh:
         """Number of ranks."""
         return math.prod(self.sizes)
 
-    def extent(self, *dimensions: str) -> int:
-        """Number of ranks of one group along `dimensions`."""
-        return math.prod(self.sizes[self._index(name)] for name in dict.fromkeys(dimensions))
-
     def coordinates(self, rank: int) -> dict[str, int]:
         """Place of a rank along each dimension, from 0.
 

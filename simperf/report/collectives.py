@@ -151,7 +151,7 @@ def rows_document(rows: Sequence[Row], intervals: CollectiveIntervals) -> list[d
 
 
 def nccl_document(
-    rows: Sequence[Row], *, args: Sequence[str], root: int = -1, factor: float = 0.0, step: int = 0, ngpus: int = 1
+    rows: Sequence[Row], *, args: Sequence[str], factor: float = 0.0, step: int = 0, ngpus: int = 1
 ) -> dict[str, Any]:
     """Rows in the layout of the JSON file of nccl-tests (``-J``, version 2; src/util.cu there).
 
@@ -174,7 +174,7 @@ def nccl_document(
                 "count": int(row.nbytes) // 4,
                 "type": "float",
                 "redop": "sum",
-                "root": f"{root:6d}",
+                "root": "    -1",
                 "out_of_place": body,
                 "in_place": dict(body),
                 "actual_iterations": 1,

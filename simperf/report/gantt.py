@@ -100,8 +100,8 @@ def link_rates(result: Result) -> list[tuple[str, Floats, Floats, float]]:
     return sorted(found, key=lambda row: (-row[3], natural(row[0])))
 
 
-def draw_gantt(axes: Any, result: Result, *, links: bool = True) -> None:
-    """Draw the timeline of a result on `axes`; `links` adds the busiest links as rows."""
+def draw_gantt(axes: Any, result: Result) -> None:
+    """Draw the timeline of a result on `axes`, and the busiest links as rows."""
     from matplotlib.patches import Patch
 
     scale = time_scale(result.time)
@@ -116,7 +116,7 @@ def draw_gantt(axes: Any, result: Result, *, links: bool = True) -> None:
     if not dense:
         _names(axes, shown, result.time, scale.factor)
     labels = [f"{named(row.owner)}  {named(row.label)}" if row.name else named(row.label) for row in shown]
-    moving = link_rates(result) if links else []
+    moving = link_rates(result)
     for y, (link, times, shares, _) in enumerate(moving[:_LINKS], len(shown)):
         low = y + _HEIGHT / 2
         axes.fill_between(times / scale.factor, low - shares * _HEIGHT, low, step="post", color="#777777", linewidth=0)

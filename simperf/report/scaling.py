@@ -9,12 +9,12 @@ from simperf.analysis.scaling import ScalingCurve
 from simperf.errors import InputError, Problem
 from simperf.report.language import named, say
 from simperf.report.lines import legend, line_look, nest, panels
-from simperf.report.style import NARROW, figure, figure_width, heading, time_scale
+from simperf.report.style import NARROW, figure, figure_width, time_scale
 
 __all__ = ["draw_scaling"]
 
 
-def draw_scaling(lines: Sequence[ScalingCurve], *, title: str = "") -> Any:
+def draw_scaling(lines: Sequence[ScalingCurve]) -> Any:
     """Make the figure: on the left times, ideal ones dashed; on the right the efficiency.
 
     Raises
@@ -28,8 +28,6 @@ def draw_scaling(lines: Sequence[ScalingCurve], *, title: str = "") -> Any:
 
     def fill(made: Any) -> None:
         left, right = panels(made, (1, 1))
-        if title:
-            heading(made, title)
         drawn: dict[str, tuple[Any, Any]] = {}
         for number, line in enumerate(lines):
             look, counts = line_look(number), [point.count for point in line.points]

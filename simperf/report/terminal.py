@@ -114,11 +114,11 @@ def to_text(view: RenderableType, *, width: int | None = None, color: bool | Non
     return "\n".join(line.rstrip() for line in stream.getvalue().splitlines())
 
 
-def fold_comments(text: str, width: int | None = None) -> str:
+def fold_comments(text: str) -> str:
     """Text in which comments, lines that begin with ``#``, fold at words where they are longer than the screen."""
     import textwrap
 
-    width, lines = width or columns(), list[str]()
+    width, lines = columns(), list[str]()
     for line in text.split("\n"):
         comment = line.startswith("# ") and len(line) > width
         more = {"subsequent_indent": "#   ", "break_long_words": False, "break_on_hyphens": False}

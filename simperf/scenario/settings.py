@@ -103,8 +103,3 @@ class Scenario:
     def draws(self) -> int:
         """Joint samples of fitted constants that its profiles hold; 0 without a profile."""
         return max((profile.draws for profile in self.profiles), default=0)
-
-    @property
-    def expected_error(self) -> str:
-        """Words of the error with which the run must end; empty if it must not."""
-        return next((e.text for e in self.expectations if e.key == "error"), "")

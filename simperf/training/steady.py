@@ -73,8 +73,6 @@ class Steady:
         Longest period looked for [steps].
     times : int
         Times that the period must have been seen.
-    rounding : float
-        Relative difference that counts as none [1].
 
     Examples
     --------
@@ -83,9 +81,7 @@ class Steady:
     [0, 0, 0, 0, 0, 0, 2]
     """
 
-    def __init__(
-        self, *, settle: int = 8, longest: int = LONGEST, times: int = TIMES, rounding: float = ROUNDING
-    ) -> None:
+    def __init__(self, *, settle: int = 8, longest: int = LONGEST, times: int = TIMES) -> None:
         problems = [
             Problem(f"{least} or more is expected", key=key, value=str(value))
             for key, value, least in (("settle", settle, 0), ("longest", longest, 1), ("times", times, 2))
@@ -93,7 +89,7 @@ class Steady:
         ]
         if problems:
             raise InputError(problems)
-        self.settle, self.longest, self.times_seen, self.rounding = settle, longest, times, rounding
+        self.settle, self.longest, self.times_seen = settle, longest, times
         self.times: list[float] = []
         self._states: list[Hashable] = []
         self._runs = [0] * (longest + 1)  # for each period, how many of the last steps equal the step a period before
@@ -112,7 +108,7 @@ class Steady:
         number = len(self.times)
         self.times.append(time)
         self._states.append(state)
-        slack = self.rounding * time
+        slack = ROUNDING * time
         for period in range(1, min(self.longest, number) + 1):
             before = number - period
             same = abs(self.times[before] - time) <= slack and self._states[before] == state

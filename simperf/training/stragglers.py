@@ -167,9 +167,7 @@ def change_links(simulation: Simulation, changes: Sequence[LinkChange]) -> None:
         simulation.env.process(play())
 
 
-def flap(
-    simulation: Simulation, resource: str, *, up: Distribution, down: Distribution, share: float = 0.0, name: str = ""
-) -> None:
+def flap(simulation: Simulation, resource: str, *, up: Distribution, down: Distribution, share: float = 0.0) -> None:
     """Let a link go down and come back at random times for as long as the simulation lasts.
 
     Parameters
@@ -180,8 +178,6 @@ def flap(
         How long it stays up and down [s].
     share : float
         Capacity that is left while it is down [1].
-    name : str
-        Of the random stream; by default the resource's own.
 
     Raises
     ------
@@ -194,7 +190,7 @@ def flap(
     if not up.mean > 0.0 or not down.mean > 0.0:
         raise InputError(Problem("mean times above 0 are expected", key="up" if not up.mean > 0.0 else "down"))
     full = _capacity(simulation, resource)
-    rng = simulation.random(name or f"flap {resource}")
+    rng = simulation.random(f"flap {resource}")
     times: Iterator[tuple[float, float]] = zip(stream(up, rng), stream(down, rng), strict=False)
 
     def play() -> Generator[simpy.Event, Any, None]:

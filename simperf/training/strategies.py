@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, TypeAlias
 
-from simperf.errors import InputError, Problem, UnknownNameError, nearest
+from simperf.errors import InputError, Problem, nearest
 from simperf.hardware import Machine
 from simperf.training.data.buckets import BUCKET, FIRST_BUCKET
 from simperf.training.field_types import refuse_types
@@ -44,7 +44,6 @@ __all__ = [
     "StageMessages",
     "Strategy",
     "has_option",
-    "strategy_type",
 ]
 
 
@@ -443,19 +442,6 @@ STRATEGIES: Mapping[str, type[Strategy]] = {**TRAINED, "servers": Servers}
 
 #: strategies of one process, which drives all devices of a server
 ONE_PROCESS = (DataParallel, ByHand)
-
-
-def strategy_type(name: str) -> type[Strategy]:
-    """The type of the strategy `name`.
-
-    Raises
-    ------
-    UnknownNameError
-        There is no such strategy.
-    """
-    if name not in STRATEGIES:
-        raise UnknownNameError("strategy", name, STRATEGIES)
-    return STRATEGIES[name]
 
 
 def has_option(strategy: str, option: str) -> bool:

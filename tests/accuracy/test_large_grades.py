@@ -7,8 +7,9 @@ import pytest
 
 from simperf.accuracy.large_cases import LeftOut, read_large_cases
 from simperf.accuracy.large_grades import baseline, grade, reasons_counted, summaries
-from simperf.accuracy.large_jobs import case_scenario, case_time, counted_memory
+from simperf.accuracy.large_jobs import case_tables, case_time, counted_memory
 from simperf.errors import InputError
+from simperf.scenario import make_scenario
 from tests.accuracy.test_large_cases import CASE, with_
 
 
@@ -80,7 +81,7 @@ def test_what_a_job_refuses_is_left_out_with_its_reason(tmp_path):
 
 def test_a_case_is_a_scenario_on_its_machine(tmp_path):
     (one,) = cases_of(tmp_path, with_(parallelism={"overlap_dp": False, "sequence_parallel": True}))
-    scenario = case_scenario(one)
+    scenario = make_scenario(case_tables(one))
     program = scenario.data["program"]
     assert scenario.data["machine"]["server"] == "dgx-h100"
     assert scenario.data["layout"] | {"format": 1} == {"format": 1, "dp": 4, "tp": 2, "pp": 2, "sharding": "zero-1"}
@@ -102,4 +103,4 @@ def test_memory_by_counter(tmp_path):
 def test_a_framework_that_is_not_played_is_told(tmp_path):
     (one,) = cases_of(tmp_path, with_(parallelism={"framework": "MaxText"}))
     with pytest.raises(InputError, match="MaxText is not simulated"):
-        case_scenario(one)
+        make_scenario(case_tables(one))

@@ -44,4 +44,3 @@ def test_more_spills_from_longer_rows_more_waves_and_smaller_caches(length, wave
     assert spilled(2 * length, waves, 4 * 2**20) > share
     assert spilled(length, 2 * waves, 4 * 2**20) > share
     assert spilled(length, waves, 2 * 2**20) > share
-    assert spilled(length, waves, 4 * 2**20, size=8) == pytest.approx(spilled(2 * length, waves, 4 * 2**20))

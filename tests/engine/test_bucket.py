@@ -110,36 +110,3 @@ def test_many_flows_are_told_of_too():
     flows = [network.transfer([f"l{index}", "port"], 200.0) for index in range(count)]
     assert env.run(env.all_of(flows)) is not None
     assert env.now == pytest.approx((count * 200.0 - 70e3) / 1e6, rel=1e-3)
-
-
-def test_another_rate_from_now_on():
-    env = simpy.Environment()
-    network = FlowNetwork(env, {"port": 0.0})
-    bucket = TokenBucket(network, "port", rate=10.0, burst=3000.0, peak=1000.0)
-    flow = network.transfer(["port"], 4000.0)
-    env.run(50.0)  # 3030.3 B at once, and 469.7 B at the rate
-    bucket.set_rate(5.0)
-    assert env.run(flow) == pytest.approx(150.0)
-    env.run(env.now + 100.0)
-    assert bucket.tokens == pytest.approx(500.0)  # they come in at the new rate
-    bucket.set_rate(20.0)
-    assert bucket.tokens == pytest.approx(500.0)  # those that are there stay
-    env.run(env.now + 10.0)
-    assert bucket.tokens == pytest.approx(700.0)
-
-
-def test_a_rate_while_a_burst_passes_moves_its_end():
-    env = simpy.Environment()
-    network = FlowNetwork(env, {"port": 0.0})
-    bucket = TokenBucket(network, "port", rate=500.0, burst=4000.0, peak=1000.0)
-    flow = network.transfer(["port"], 10_000.0)
-    env.run(4.0)  # half of the tokens are gone
-    bucket.set_rate(200.0)
-    assert env.run(flow) == pytest.approx(4.0 + 2000.0 / 800.0 + (6000.0 - 2500.0) / 200.0)
-
-
-@pytest.mark.parametrize("rate", [0.0, -1.0, 2000.0])
-def test_a_rate_that_makes_no_sense(rate):
-    bucket = TokenBucket(FlowNetwork(simpy.Environment(), {"port": 0.0}), "port", rate=10.0, burst=0.0, peak=1000.0)
-    with pytest.raises(ProgramError, match="at most its peak"):
-        bucket.set_rate(rate)

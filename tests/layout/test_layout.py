@@ -10,7 +10,7 @@ from simperf.layout import Layout, by_server, server_classes, server_count
 def test_sizes_multiply_to_the_ranks_and_experts_share_them():
     layout = Layout(dp=4, tp=2, pp=3, cp=2, ep=8)
     assert layout.ranks == 48 == layout.mesh.size == layout.expert_mesh.size
-    assert layout.expert_mesh.extent("dp") == 1
+    assert len(layout.expert_mesh.group(0, "dp")) == 1
     assert not layout.replicated
     assert Layout(dp=8).replicated
     assert not Layout(dp=8, sharding="zero-1").replicated

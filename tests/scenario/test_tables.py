@@ -110,7 +110,7 @@ def test_tables_that_are_refused(model, data, word):
 def test_a_scenario_has_defaults(reader):
     program, parameters = reader.program({"use": "async-chain"}, TOML, [])
     scenario = Scenario(name="x", program=program, parameters=parameters)
-    assert (scenario.mode, scenario.cost, scenario.expected_error) == ("eager", CostSettings(), "")
+    assert (scenario.mode, scenario.cost, scenario.expectations) == ("eager", CostSettings(), ())
 
 
 def test_constants_of_two_gpus_are_not_mixed():

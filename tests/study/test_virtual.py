@@ -33,7 +33,7 @@ def kinds(program):
         for variant in scenario.variants or (scenario,):
             gpus = len(variant.machine.gpus) if variant.machine is not None else 0
             key = *(str(variant.parameters.get(name)) for name in KINDS), variant.mode, min(gpus, 2)
-            fits = variant.program.name == program and not variant.expected_error
+            fits = variant.program.name == program and not any(one.key == "error" for one in variant.expectations)
             if fits and gpus < found.get(key, (math.inf, None))[0]:
                 found[key] = gpus, variant
     return [variant for _, variant in found.values()]

@@ -10,7 +10,7 @@ from simperf.training.job import Devices, Disturbances, Input, Job, SlowLink
 from simperf.training.replica import Layers
 from simperf.training.servers.kvstore import StoreOptions
 from simperf.training.stack import ServerTransport, Serving
-from simperf.training.strategies import REPLICATED, has_option, strategy_type
+from simperf.training.strategies import REPLICATED, STRATEGIES, has_option
 
 CATALOG = Catalog.load()
 MIB = 2**20
@@ -49,7 +49,7 @@ PARTS = {"devices": Devices, "input": Input, "disturbances": Disturbances}
 
 def job(workload, nodes=(), *, strategy="ddp", jitter=None, feeding=None, exact=None, **options):
     """A job of options by name, each given to the type that has it; the rest is the job's."""
-    kinds = {"strategy": strategy_type(strategy), **PARTS}
+    kinds = {"strategy": STRATEGIES[strategy], **PARTS}
     parts = {name: {} for name in kinds}
     parts["devices"] |= {"nodes": tuple(nodes), "exact": {None: "auto", True: "yes", False: "no"}[exact]}
     if jitter is not None and jitter != Constant():

@@ -11,7 +11,7 @@ from simperf.execution.session import Session
 from simperf.programs import PROGRAMS
 from simperf.programs.training import OPTIONS
 from simperf.training.driver import train
-from simperf.training.strategies import REPLICATED, TRAINED, has_option, strategy_type
+from simperf.training.strategies import REPLICATED, STRATEGIES, TRAINED, has_option
 from tests.training.strategies import CATALOG, job, layers, run, star
 
 #: a value of each option that changes a run of a strategy that has it
@@ -47,19 +47,19 @@ def test_an_option_has_an_effect_or_cannot_be_given(strategy, option):
         assert play(strategy, **{option: value}) != pytest.approx(without, rel=1e-6)
         return
     with pytest.raises(TypeError, match=option):
-        strategy_type(strategy)(**{option: value})
+        STRATEGIES[strategy](**{option: value})
     m = Session(Simulation(star(2)))
     with pytest.raises(InputError) as caught:
         m.play(PROGRAMS["train"].function(m, strategy=strategy, **{option: value}))
     (problem,) = caught.value.problems
     assert (problem.key, problem.value) == (option, str(value))
     assert problem.message == f"{strategy} has no use for it"
-    owners = [name for name in TRAINED if OPTIONS.names.get((strategy_type(name), option)) == option]
+    owners = [name for name in TRAINED if OPTIONS.names.get((STRATEGIES[name], option)) == option]
     assert problem.expected == f"{option} with strategy {' or '.join(owners)}, or no {option}"
 
 
 def test_every_option_is_tried():
-    options = {one.name for strategy in REPLICATED for one in fields(strategy_type(strategy))}
+    options = {one.name for strategy in REPLICATED for one in fields(STRATEGIES[strategy])}
     assert options == set(CHANGES)
 
 

@@ -27,7 +27,7 @@ _HALF = 4096.0
 _MEMORY = 0.8
 #: what an architecture is made in, by its process's name [nm], and fp32 lanes of a multiprocessor (NVIDIA's whitepapers
 #: of P100, V100, Turing, A100, Ada and H100)
-_PROCESS: Mapping[str, tuple[float, int]] = {
+_PROCESSES: Mapping[str, tuple[float, int]] = {
     "pascal": (16.0, 64),
     "volta": (12.0, 64),
     "turing": (12.0, 64),
@@ -94,7 +94,7 @@ def energy_scale(part: GpuPart) -> float:
     >>> round(energy_scale(Catalog.load().gpu("a100-pcie-40gb")), 2), round(energy_scale(Catalog.load().gpu("t4")), 2)
     (1.0, 2.16)
     """
-    process, lanes = _PROCESS.get(part.architecture, (0.0, 1))
+    process, lanes = _PROCESSES.get(part.architecture, (0.0, 1))
     clock = part.peak.get("fp32", 0.0) / (2.0 * lanes * part.sms)
     return process / _PROCESS * (clock / _CLOCK) ** 2 or 1.0
 

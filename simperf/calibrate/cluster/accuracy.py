@@ -94,7 +94,7 @@ class GroupErrors:
 
 
 def hold_against(
-    data: Dataset, stack: Mapping[str, float] | None = None, *, rate: float | None = None, samples: int = 0
+    data: Dataset, stack: Mapping[str, float] | None = None, *, samples: int = 0
 ) -> tuple[PredictedPoint, ...]:
     """Predict every point that there is a scenario of, by `simperf.run`.
 
@@ -103,17 +103,15 @@ def hold_against(
     data : Dataset
     stack : mapping of str to float, optional
         Constants of the network stack; fitted to the sends of the data set itself if left out.
-    rate : float, optional
-        Whose sends are (or were) fitted [B/s].
     samples : int
         So many times constants are fitted to readings drawn again, for the intervals; none are given if 0.
     """
     if stack is None:
-        stack = fit_constants(data, rate).stack
-    sends = fitted_points(data, rate)
+        stack = fit_constants(data).stack
+    sends = fitted_points(data)
     seen, plain = {point.key for point in sends}, TwoConstants.of(sends)
     compute = compute_of(data)
-    drawn = draws(data, samples, rate=rate)
+    drawn = draws(data, samples)
     rows = []
     for point in data:
         if predictable(point, compute):

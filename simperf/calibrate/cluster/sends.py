@@ -127,25 +127,24 @@ def _number(row: Mapping[str, str | None], key: str, name: str, line: int, probl
     return value
 
 
-def sends_model(data: Dataset, stack: str = STACK) -> dict[str, FittedModel]:
+def sends_model(data: Dataset) -> dict[str, FittedModel]:
     """Fit a network stack to sends.
 
     Parameters
     ----------
     data : Dataset
         Of `read_sends`.
-    stack : str
-        The catalogue's network stack, whose CPU times are kept.
 
     Returns
     -------
     dict of str to FittedModel
-        The model of a profile, which `simperf.run` applies to machines with this network stack.
+        The model of a profile, which `simperf.run` applies to machines with a network stack.
+        CPU times are those of `STACK`.
     """
     points = data.select("send")
     shaped = all("rate" in point.at for point in points)
     found = fit(_line(shaped), Data.of(points, ("nbytes", "rate") if shaped else ("nbytes",)))
-    part = Catalog.load().part("network-stack", stack)
+    part = Catalog.load().part("network-stack", STACK)
     assert isinstance(part, NetworkStackPart)
     empty = found.constants["message"]
     base = predict(Measurement("send", _FREE, (1.0,)), {"wake": 0.0, "efficiency": 1.0}).value

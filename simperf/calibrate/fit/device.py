@@ -59,7 +59,7 @@ def _streams_time(values: Mapping[str, float], columns: Columns) -> Array:
     return np.asarray(columns["alone"] * np.maximum(1.0, columns["streams"] * demand))
 
 
-def streams_model(name: str = "streams", *, limited: bool = False) -> Model:
+def streams_model(*, limited: bool = False) -> Model:
     """Kernels of each stream in order, all streams beside one another, as `simperf.engine.share` has it.
 
     A kernel asks for ``held`` of a multiprocessor for each tile, and for one over ``limit`` of the device at least.
@@ -67,7 +67,6 @@ def streams_model(name: str = "streams", *, limited: bool = False) -> Model:
 
     Parameters
     ----------
-    name : str
     limited : bool
         Also fit `limit`, which only points with more streams than that can tell; without it any number that devices
         have runs side by side.
@@ -80,7 +79,7 @@ def streams_model(name: str = "streams", *, limited: bool = False) -> Model:
         return [{"held": held, "limit": limit} for held in (0.1, 0.3, 1.0, 3.0) for limit in limits]
 
     return Model(
-        name,
+        "streams",
         "kernels on several streams",
         (held, limit) if limited else (held,),
         _streams_time,

@@ -99,8 +99,8 @@ class Fit:
             return fit + unknown * float(np.log(points))
         return fit + 2.0 * unknown * points / (points - unknown - 1.0) if points > unknown + 1 else float("inf")
 
-    def interval(self, data: Data | Columns, *, reading: bool = True) -> tuple[Array, Array]:
-        """90 % interval of each prediction: of a new `reading` (with its scatter), or of the constants alone."""
+    def interval(self, data: Data | Columns) -> tuple[Array, Array]:
+        """90 % interval of a new reading at each point: uncertainty of the constants and scatter."""
         columns = data.columns if isinstance(data, Data) else data
         names, count = list(self.constants), len(next(iter(self.constants.values())).draws)
         rows = [
@@ -108,10 +108,8 @@ class Fit:
         ]
         middle = np.log(np.maximum(self.predict(columns), 1e-300))
         table = within(np.log(np.maximum(np.array(rows), 1e-300)), middle)
-        if reading:  # quantiles of two independent parts: their variances add
-            width = np.sqrt(table.var(axis=0) + self.scatter**2) * NORMAL
-            return np.exp(middle - width), np.exp(middle + width)
-        return np.exp(np.quantile(table, 0.05, axis=0)), np.exp(np.quantile(table, 0.95, axis=0))
+        width = np.sqrt(table.var(axis=0) + self.scatter**2) * NORMAL  # variances of independent parts add
+        return np.exp(middle - width), np.exp(middle + width)
 
     def report(self) -> str:
         """Statistics, variables with 90 % intervals, correlations and warnings, in the layout of lmfit's reports."""

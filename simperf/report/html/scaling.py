@@ -14,7 +14,7 @@ from simperf.units import format_quantity
 __all__ = ["scaling_part"]
 
 
-def scaling_part(lines: Sequence[ScalingCurve], *, remarks: Sequence[str] = (), name: str = "scaling") -> str:
+def scaling_part(lines: Sequence[ScalingCurve], *, remarks: Sequence[str] = ()) -> str:
     """Time and efficiency over a count with the ideal line, in a picture and in numbers; empty without lines.
 
     Parameters
@@ -22,8 +22,6 @@ def scaling_part(lines: Sequence[ScalingCurve], *, remarks: Sequence[str] = (), 
     lines : sequence of ScalingCurve
     remarks : sequence of str
         What was run for it, and what could not be.
-    name : str
-        Unique on the page.
     """
     if not lines:  # the first reason is like the others
         more = [f"{len(remarks) - 1} other counts do not run either."] if len(remarks) > 1 else []
@@ -44,5 +42,5 @@ def scaling_part(lines: Sequence[ScalingCurve], *, remarks: Sequence[str] = (), 
     numbers = table(
         head, rows, caption=f"Scaling in numbers; ideal: {lines[0].ideal}", numbers=(1, 2, 4, 5), optional=(0, 3)
     )
-    picture = on_page(lambda: draw_scaling(lines), name=name, text=text)
+    picture = on_page(lambda: draw_scaling(lines), name="scaling", text=text)
     return picture + numbers + (paragraphs(remarks) if remarks else "")

@@ -23,6 +23,8 @@ __all__ = ["BestInterval", "best_interval", "with_interval"]
 
 #: degree of the smooth curve, in the logarithm of the interval
 _DEGREE = 4
+#: a sweep goes from its middle over this to its middle times this [1]
+_REACH = 4.0
 #: a goodput this much below the best is still as good as the best [1]
 _FLAT = 1e-3
 
@@ -59,7 +61,7 @@ def with_interval(job: FailingRun, interval: float) -> FailingRun:
 
 
 def best_interval(
-    job: FailingRun, *, seed: int = 0, runs: int = 16, points: int = 17, reach: float = 4.0, start: float = 0.0
+    job: FailingRun, *, seed: int = 0, runs: int = 16, points: int = 17, start: float = 0.0
 ) -> BestInterval:
     """Search the interval between checkpoints with the highest goodput.
 
@@ -73,8 +75,6 @@ def best_interval(
         Histories a point; some thousand failures in all are needed to tell intervals apart by some per cent.
     points : int
         Intervals a sweep.
-    reach : float
-        The sweep goes from middle/reach to middle*reach [1].
     start : float
         Middle of the first sweep [s]; 0 takes Young's formula. A sweep whose best lies in
         its outer sixth is followed by one around that.
@@ -98,14 +98,14 @@ def best_interval(
                 expected="a checkpoint that takes time",
             )
         )
-    if points < 2 * _DEGREE + 1 or reach <= 1.0:
-        problems.append(Problem(f"{2 * _DEGREE + 1} points or more, and a reach above 1, are expected", key="points"))
+    if points < 2 * _DEGREE + 1:
+        problems.append(Problem(f"{2 * _DEGREE + 1} points or more are expected", key="points"))
     if problems:
         raise InputError(problems)
     middle, longest = start or young(pause, mtbf), min(job.work, job.horizon)
     shortest = job.checkpoint.write(job.nodes)
     for _ in range(6):
-        low, high = max(middle / reach, shortest), min(middle * reach, longest)
+        low, high = max(middle / _REACH, shortest), min(middle * _REACH, longest)
         grid = np.geomspace(min(low, high / 2), high, points)
         values = [goodput(with_interval(job, float(one)), Simulation(seed=seed).random, runs=runs).mean for one in grid]
         curve = np.polynomial.Polynomial.fit(np.log(grid), values, _DEGREE)
@@ -113,7 +113,7 @@ def best_interval(
         smooth = curve(np.log(fine))
         top = int(np.argmax(smooth))
         best = float(fine[top])
-        inside = abs(math.log(best / middle)) <= math.log(reach) * 2 / 3
+        inside = abs(math.log(best / middle)) <= math.log(_REACH) * 2 / 3
         if inside or (top == 0 and grid[0] <= shortest) or (top == len(fine) - 1 and grid[-1] >= longest):
             break
         middle = best

@@ -90,7 +90,7 @@ def step_flops(model: Transformer, *, causal: bool = False, recompute: Recomputa
     return 3.0 * forward + again[recompute]
 
 
-def tuning_flops(model: Transformer, adapters: Adapters, documents: Documents, *, causal: bool = False) -> float:
+def tuning_flops(model: Transformer, adapters: Adapters, documents: Documents) -> float:
     """Arithmetic of a step of fine-tuning for one sample, without recomputation [FLOP].
 
     Frozen matrices have no product for the gradient of their weights: 4 FLOP for each weight and token in place of 6.
@@ -102,8 +102,6 @@ def tuning_flops(model: Transformer, adapters: Adapters, documents: Documents, *
     adapters : Adapters
         None: all weights are trained.
     documents : Documents
-    causal : bool
-        As for `attention_flops`.
 
     Examples
     --------
@@ -112,7 +110,7 @@ def tuning_flops(model: Transformer, adapters: Adapters, documents: Documents, *
     >>> round(ratio, 3)
     0.718
     """
-    attention = 3.0 * attention_flops(model, causal=causal) * documents.share(model.sequence)
+    attention = 3.0 * attention_flops(model) * documents.share(model.sequence)
     each = 2.0 * model.sequence
     if not adapters:
         return 3.0 * each * _in_products(model) + attention

@@ -113,13 +113,13 @@ class LlamaBlock(nn.Module):
 class Llama(nn.Module):
     """H. Touvron and others, "Llama 2" (2023)."""
 
-    def __init__(self, layers: int, width: int, heads: int, hidden: int, *, length: int = 4096) -> None:
+    def __init__(self, layers: int, width: int, heads: int, hidden: int) -> None:
         super().__init__()
         self.embed = nn.Embedding(32000, width)
         self.blocks = nn.ModuleList(LlamaBlock(width, heads, hidden) for _ in range(layers))
         self.norm, self.head = RmsNorm(width), nn.Linear(width, 32000, bias=False)
-        self.register_buffer("cos", torch.empty(length, width // heads))
-        self.register_buffer("sin", torch.empty(length, width // heads))
+        self.register_buffer("cos", torch.empty(4096, width // heads))
+        self.register_buffer("sin", torch.empty(4096, width // heads))
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Logits of the next token at every place."""

@@ -143,7 +143,7 @@ class Linear:
         """Memory in place of its gradient, named by its shape."""
         return placeholders_of(self.fan_out, self.fan_in, self.kernels, self.sizes)
 
-    def forward(self, record: PassRecord, x: str, *, frees: tuple[str, ...] = ()) -> str:
+    def forward(self, record: PassRecord, x: str) -> str:
         """Collectives and the product; the name of what it makes, with all tokens, or of a row with this rank's.
 
         Parameters
@@ -151,8 +151,6 @@ class Linear:
         record : PassRecord
         x : str
             What it reads.
-        frees : tuple of str
-            What nothing reads behind it.
         """
         name, sizes, made = self.name, self.sizes, f"{self.name}.output"
         gathers = self._gathers and not self.row
@@ -183,7 +181,7 @@ class Linear:
         record.free(*([whole] if whole else []))
         for one in self.adapters:
             one.forward(record)
-        record.free(*frees, *((f"{name}.gathered",) if gathers and not keeps else ()), *((x,) if keeps else ()))
+        record.free(*((f"{name}.gathered",) if gathers and not keeps else ()), *((x,) if keeps else ()))
         made = self.with_bias(record, made)
         return self._exchanges(self.fan_out).add_up(record, parts, made) if self.row else made
 

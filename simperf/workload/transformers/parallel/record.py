@@ -59,14 +59,11 @@ class PassRecord:
 
     Parameters
     ----------
-    dimension : str
-        Whose ranks its collectives are among.
     held : iterable of Kept
         Tensors that exist when it begins.
     """
 
-    def __init__(self, dimension: str = "tp", held: Iterable[Kept] = ()) -> None:
-        self.dimension = dimension
+    def __init__(self, held: Iterable[Kept] = ()) -> None:
         self.items: list[Item] = []
         self._weights: list[bool] = []
         self._beside: set[str] = set()  # labels of collectives that what follows does not wait for
@@ -121,15 +118,14 @@ class PassRecord:
         nbytes: float,
         label: str,
         *,
-        dimension: str = "",
+        dimension: str = "tp",
         waits: bool = True,
         weights: bool = False,
     ) -> None:
-        """Add a collective, among the ranks along another dimension if one is named."""
-        of = dimension or self.dimension
+        """Add a collective, among the ranks along a dimension."""
         if not self._shares.get(label.partition("/")[0], 1.0):
             return
-        self._add(Sync(name, of, float(nbytes), self._prefix + label, waits), weights=weights)
+        self._add(Sync(name, dimension, float(nbytes), self._prefix + label, waits), weights=weights)
         if not waits:
             self._beside.add(self._prefix + label)
 
