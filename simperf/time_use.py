@@ -9,12 +9,12 @@ from typing import NamedTuple
 from simperf.engine.recorder import CATEGORIES, Category, Span
 from simperf.engine.tracks import owner, split_track
 
-__all__ = ["RankClass", "TimeUse", "time_use"]
+__all__ = ["PRECEDENCE", "RankClass", "TimeUse", "time_use"]
 
 #: activities that the others are hidden under
 _KERNELS: tuple[Category, ...] = ("compute", "memory")
 #: dimensions in the order in which they claim an instant
-_DIMENSIONS = ("tp", "etp", "ep", "cp", "pp", "edp", "dp")
+PRECEDENCE = ("tp", "etp", "ep", "cp", "pp", "edp", "dp")
 #: digits to which times of ranks of one class agree
 _DIGITS = 9
 
@@ -118,7 +118,7 @@ def _activities(busy: Mapping[tuple[Category, str], Intervals]) -> Iterator[tupl
 
 def _place(dimension: str) -> tuple[int, str]:
     """Place of a dimension among all: what is between kernels of a layer goes before what is beside whole passes."""
-    return _DIMENSIONS.index(dimension) if dimension in _DIMENSIONS else len(_DIMENSIONS), dimension
+    return PRECEDENCE.index(dimension) if dimension in PRECEDENCE else len(PRECEDENCE), dimension
 
 
 def _union(intervals: Sequence[tuple[float, float]]) -> Intervals:

@@ -11,7 +11,7 @@ from simperf.accuracy.large_precisions import large_precision
 from simperf.accuracy.large_tuning import large_adapters
 from simperf.layout import Layout
 from simperf.layout.layout import Sharding
-from simperf.schedules import SCHEDULES
+from simperf.schedules import SCHEDULES, options_of
 from simperf.schedules.registry import model_parts
 from simperf.workload.routing import Routing
 from simperf.workload.transformers.flops import Recomputation
@@ -203,7 +203,7 @@ def large_layout(
         raise KeyError("parallelism.product_parts")
     printed = int(how.get("vpp") or 1)
     schedule = _schedule(how, printed)
-    chunks = printed if schedule == "interleaved" else 1
+    chunks = printed if "chunks" in options_of(schedule) else 1
     parts = model_parts(schedule, layout.pp, chunks)
     return LargeLayout(
         layout=layout,

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from simperf.calibrate.baseline import Line, lines_of, roofline_steps, with_baseline
 from simperf.calibrate.cluster.accuracy import PredictedPoint, hold_against
+from simperf.calibrate.cluster.conformal import with_other_recordings
 from simperf.calibrate.cluster.measure import priority_of
 from simperf.calibrate.cluster.profile import hold_profile, is_box, validation_of
 from simperf.calibrate.dataset import Dataset
 from simperf.calibrate.machines import find_gpu
 from simperf.calibrate.sessions import parts, pool
 from simperf.calibrate.steps import step_predictor
-from simperf.calibrate.uncertainty.conformal import with_other_recordings
 from simperf.calibrate.validate import Validation, validate
 from simperf.hardware import Catalog
 from simperf.hardware.part_catalog import CALIBRATION

@@ -11,7 +11,7 @@ from simperf.cost.formulas import MatrixConstants, matrix_time, row_time, stream
 from simperf.cost.processor import COLD, processor_time
 from simperf.cost.roofline import Roofline
 from simperf.cost.rows import pressure, row_launch
-from simperf.cost.seams import GpuRates, OpCost, OpModel
+from simperf.cost.seams import GpuRates, OpCost
 from simperf.cost.tiles import LOADING, tiling
 from simperf.errors import InputError, Problem
 from simperf.workload.layer_kernels import ATTENTION_CHOOSERS
@@ -51,7 +51,7 @@ class FittedRoofline:
         ``tile_n`` and ``tile_only`` which tiles the library has, ``tile_half`` how fast they load. ``lattice``
         above zero says that the others are factors of `other`'s times by shape, and spreads about these
         (`simperf.cost.lattice`), drawn where there is a ``draw``.
-    other : OpModel, optional
+    other : Roofline, optional
         For operations that have no constants, and what factors correct; default: `Roofline` on the device.
     unseen : UnseenRoofline, optional
         Costs operations without constants in place of `other`: they are drawn where the constants are, too.
@@ -73,7 +73,7 @@ class FittedRoofline:
         device: GpuRates,
         kernels: Mapping[str, Mapping[str, float]],
         *,
-        other: OpModel | None = None,
+        other: Roofline | None = None,
         unseen: UnseenRoofline | None = None,
     ) -> None:
         self.device, self.kernels = device, kernels
@@ -95,7 +95,7 @@ class FittedRoofline:
         kind = op.kind.removesuffix(COLD)
         if kind == "attention" and any(name.startswith("attention-") and ":" in name for name in self.kernels):
             decodes = op.gemm is not None and op.gemm.m == 1
-            kind = "" if decodes else getattr(self._other, "attention_library", lambda op: "")(op)
+            kind = "" if decodes else self._other.attention_library(op)
         keys = (f"{op.family}-{op.dtype}:{kind}", f"{op.family}-{op.dtype}", op.family)
         return next((key for key in keys if key in self.kernels), None)
 
@@ -112,9 +112,7 @@ class FittedRoofline:
     def accounts(self, op: Op) -> frozenset[str]:
         """What the cost of `op` accounts for, as `Roofline.accounts`: nothing where constants are its own."""
         key, other = self.key(op), self._other
-        if (key is None or self.kernels[key].get("lattice", 0.0) > 0) and hasattr(other, "accounts"):
-            return frozenset(other.accounts(op))
-        return frozenset()
+        return other.accounts(op) if key is None or self.kernels[key].get("lattice", 0.0) > 0 else frozenset()
 
     def step(self, model: str, precision: str) -> float:
         """How many times as long as its kernels a training step takes [1], see `simperf.cost.Unseen.step`."""
@@ -154,8 +152,7 @@ class FittedRoofline:
 
     def attention_library(self, op: Op) -> str:
         """Library whose kernels cost an attention where the profile has no constants of it; empty elsewhere."""
-        known = getattr(self._other, "attention_library", None)
-        return "" if known is None or self.key(op) is not None else str(known(op))
+        return "" if self.key(op) is not None else self._other.attention_library(op)
 
     def _corrected(self, op: Op, key: str, found: Mapping[str, float]) -> OpCost:
         """Cost by the catalogue's constants times a factor of the shape (`simperf.cost.lattice`)."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 from simperf.errors import InputError, Problem, UnknownNameError, nearest
 from simperf.file_bytes import read_text
 from simperf.files import MOST_TOML_BYTES, TomlFile, read_toml, refuse_format, refuse_other
-from simperf.hardware.kinds import PART_KINDS
+from simperf.hardware.kinds import MODELS, PART_KINDS
 from simperf.hardware.part import Part
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ def read_part(toml: TomlFile, name: str, *, catalog: PartCatalog, kind: str = ""
     InputError
         All that is wrong with the file, with lines.
     """
-    from simperf.hardware.schema import MODELS, unsourced, validate
+    from simperf.hardware.schema import unsourced, validate
 
     refuse_other(toml, "kind")
     said = toml.data.get("kind", kind)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
 from pydantic import (
@@ -23,12 +22,11 @@ from pydantic import (
 from simperf.errors import Problem, nearest
 from simperf.file_problems import explain
 from simperf.files import TomlFile
-from simperf.hardware.kinds import PART_KINDS
-from simperf.hardware.lazy_mapping import LazyMapping
 from simperf.hardware.netstack import NetworkStackPart
+from simperf.hardware.part import Part
 from simperf.hardware.quantity import REQUIRED, InFile
 
-__all__ = ["MODELS", "PartFile", "StackChoice", "TomlTable", "unsourced", "validate"]
+__all__ = ["PartFile", "StackChoice", "TomlTable", "file_model", "unsourced", "validate"]
 
 
 class TomlTable(BaseModel):
@@ -112,17 +110,11 @@ def _named_stack(value: Any) -> Any:
 StackChoice = Annotated[NetworkStackSpec, BeforeValidator(_named_stack)]
 
 
-def _model_of(kind: str) -> type[TomlTable]:
-    """The model of the file of a kind of part, made of the annotations of its class."""
-    if kind == "profile":
-        found: type[TomlTable] = import_module("simperf.hardware.profile_schema").ProfileFile
-        return found
-    part = PART_KINDS[kind]
+def file_model(part: type[Part]) -> type[TomlTable]:
+    """The model of the file of a class of parts, made of its annotations."""
     return create_model("_" + part.__name__.removesuffix("Part"), __base__=PartFile, **_file_keys(part))
 
 
-#: kind -> model of its file
-MODELS: Mapping[str, type[TomlTable]] = LazyMapping("model", len(PART_KINDS), lambda: iter(PART_KINDS), _model_of)
 _WORDS = (
     *("kind", "format", "title", "source", "technology", "architecture", "memory", "shared", "reduces", "vendor"),
     *("gpu", "dataset", "made", "machine", "versions", "model"),  # a profile is its own source

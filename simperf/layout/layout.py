@@ -8,13 +8,24 @@ from typing import Literal, get_args
 from simperf.errors import InputError, Problem, nearest, nearest_divisors
 from simperf.layout.mesh import Mesh
 
-__all__ = ["DIMENSIONS", "SHARDINGS", "Dimension", "Layout", "Sharding"]
+__all__ = ["DIMENSIONS", "DIMENSION_WORDS", "SHARDINGS", "Dimension", "Layout", "Sharding"]
 
 Dimension = Literal["tp", "cp", "ep", "dp", "pp"]
 Sharding = Literal["none", "zero-1", "zero-2", "zero-3"]
 
 #: dimensions of parallelism in Megatron-LM's default order of ranks, the innermost first
 DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
+
+#: dimensions along which ranks communicate, those of the experts too, by the words that metrics and streams have
+DIMENSION_WORDS = {
+    "tp": "tensor",
+    "cp": "context",
+    "ep": "expert",
+    "etp": "expert tensor",
+    "pp": "pipeline",
+    "dp": "data",
+    "edp": "expert data",
+}
 
 #: what data-parallel ranks keep a part of instead of a copy: nothing; optimizer states; and gradients; and weights
 SHARDINGS: tuple[Sharding, ...] = get_args(Sharding)

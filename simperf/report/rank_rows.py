@@ -13,7 +13,7 @@ from simperf.errors import InputError, Problem
 from simperf.report.flows import LAUNCHES, FlowArrow
 from simperf.report.lanes import TimelineRow, natural
 from simperf.results import Result
-from simperf.time_use import RankClass
+from simperf.time_use import PRECEDENCE, RankClass
 
 __all__ = ["ShownRows", "show_ranks"]
 
@@ -22,7 +22,7 @@ _MAIN, _HOST, _COMPUTE = "stream0", "host", "compute"
 #: streams of messages between stages begin with it
 _MESSAGES = "pipeline"
 #: threads in the order in which they are shown, by the first words of their names
-_ORDER = (_COMPUTE, _HOST, "tp", "etp", "cp", "ep", "pp", "edp", "dp")
+_ORDER = (_COMPUTE, _HOST, *PRECEDENCE)
 #: spans that are written for ranks that were chosen, at most
 _MOST = 10_000_000
 

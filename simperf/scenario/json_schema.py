@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from simperf.errors import UnknownNameError
 from simperf.execution import MODES
-from simperf.hardware.schema import MODELS
+from simperf.hardware.kinds import MODELS
 from simperf.programs import PROGRAMS, Parameter, ProgramSpec
 from simperf.programs.adapters import adapter
 from simperf.result_file import ResultFile

@@ -12,7 +12,7 @@ from simperf.errors import InputError, Problem, UnknownNameError
 from simperf.files import TomlFile
 from simperf.formats import FORMAT, Key
 from simperf.hardware import Machine
-from simperf.layout import DIMENSIONS, Layout
+from simperf.layout import DIMENSION_WORDS, DIMENSIONS, Layout
 from simperf.layout.layout_file import parse_layout
 from simperf.programs import ProgramSpec
 from simperf.workload.transformers import Transformer, read_config
@@ -340,15 +340,14 @@ def add_layout(
 
 def _unplayed(layout: Layout, toml: TomlFile) -> list[Problem]:
     """What a strategy that gives every device the whole model has no use for."""
-    what = {"tp": "tensor", "pp": "pipeline", "cp": "context", "ep": "expert"}
     found = [
         toml.problem(
             ("layout", key),
-            f"{name} parallelism is of strategy model-parallel",
+            f"{DIMENSION_WORDS[key]} parallelism is of strategy model-parallel",
             value=size,
             expected=f'{key} = 1, or strategy = "model-parallel"',
         )
-        for key, name in what.items()
+        for key in ("tp", "pp", "cp", "ep")
         if (size := getattr(layout, key)) > 1
     ]
     if layout.sharding != "none":

@@ -138,7 +138,7 @@ class TableReader:
         base: FrontendPart | None = FREE,
     ) -> FrontendPart | None:
         """The frontend that the table names, with the numbers that it gives itself."""
-        from simperf.hardware.schema import MODELS
+        from simperf.hardware.kinds import MODELS
 
         use = table.pop("use", None)
         if use is not None:

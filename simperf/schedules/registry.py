@@ -11,7 +11,7 @@ from simperf.errors import InputError, Problem, nearest
 from simperf.registry import Registry
 from simperf.schedules.schedule import Schedule
 
-__all__ = ["SCHEDULES", "make_schedule", "model_parts", "options_of", "schedule"]
+__all__ = ["SCHEDULES", "make_schedule", "microbatch_multiple", "model_parts", "options_of", "schedule"]
 
 ScheduleMaker: TypeAlias = Callable[..., Schedule]
 
@@ -63,6 +63,26 @@ def model_parts(name: str, stages: int, chunks: int = 1) -> int:
         return stages * chunks
     # twice as many micro-batches as stages are what each of the built-in ones takes
     return len(make_schedule(name, stages=stages, microbatches=2 * stages).path)
+
+
+@lru_cache(maxsize=256)
+def microbatch_multiple(name: str, stages: int) -> int:
+    """Micro-batches whose multiples a schedule takes: any number, multiples of the stages, or of twice as many.
+
+    It is tried with two stages.
+
+    Examples
+    --------
+    >>> [microbatch_multiple(name, 4) for name in ("1f1b", "interleaved", "dualpipe")]
+    [1, 4, 8]
+    """
+    for microbatches, multiple in ((1, 1), (2, stages)):
+        try:
+            make_schedule(name, stages=2, microbatches=microbatches)
+        except InputError:
+            continue
+        return multiple
+    return 2 * stages
 
 
 def make_schedule(name: str, *, stages: int, microbatches: int, **options: Any) -> Schedule:

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from simperf.errors import UnknownNameError
 
-__all__ = ["PRECISIONS", "element_size"]
+__all__ = ["PRECISIONS", "SINGLE", "element_size"]
 
 #: precision -> bytes that one element takes in memory. TF32 is a way to multiply fp32 numbers
 #: (NVIDIA A100 whitepaper, 2020): in memory it is fp32.
@@ -43,3 +43,7 @@ def element_size(dtype: str) -> float:
         return PRECISIONS[dtype]
     except KeyError:
         raise UnknownNameError("precision", dtype, PRECISIONS) from None
+
+
+#: bytes of an element of fp32, which master weights and moments are kept in
+SINGLE = element_size("fp32")

@@ -9,7 +9,7 @@ from simperf.analysis.breakdown import IDLE, PRIORITY
 from simperf.analysis.regime import REGIMES
 from simperf.cli.app import command
 from simperf.execution import MODES
-from simperf.hardware.schema import MODELS
+from simperf.hardware.kinds import MODELS
 from simperf.scenario.load import TABLES
 from simperf.scenario.schema import HeadTable
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from simperf.cli import main
-from simperf.hardware.schema import MODELS
+from simperf.hardware.kinds import MODELS
 from simperf.hardware.wiring import ClusterSpec, FabricSpec, GroupSpec, LinkSpec, NodeSpec, PriceSpec, ServerSpec
 
 DOCS = Path(__file__).parents[2] / "docs"

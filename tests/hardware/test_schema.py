@@ -4,7 +4,7 @@ import pytest
 
 from simperf.errors import InputError, UnknownNameError
 from simperf.hardware import Catalog
-from simperf.hardware.schema import MODELS
+from simperf.hardware.kinds import MODELS
 from simperf.testing import check_part
 
 GPU = """kind = "gpu"

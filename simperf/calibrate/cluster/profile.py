@@ -6,9 +6,9 @@ joint samples are fits to readings drawn again, of one recording after the other
 from the next. ``boxed.step.MODEL`` holds the training steps of one process alone, with the same draws.
 ``boxed.miss.GROUP`` holds what was missed: every recording is predicted from the others (a single one from its own
 sends), and the interval of a prediction is what nine of ten points of its group missed, as in
-`simperf.calibrate.uncertainty.conformal`. Where nothing is measured, it is not known how disturbed the machine will be:
+`simperf.calibrate.cluster.conformal`. Where nothing is measured, it is not known how disturbed the machine will be:
 recordings are taken as they were, quiet and less quiet ones (``ratio``). A recording that is compared with a profile
-tells it by its own sends (``usual``, ``low`` and ``high``, of `simperf.calibrate.uncertainty.conformal.Scores`).
+tells it by its own sends (``usual``, ``low`` and ``high``, of `simperf.calibrate.cluster.conformal.Scores`).
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ import numpy as np
 
 from simperf.calibrate.cluster.accuracy import PredictedPoint, hold_against
 from simperf.calibrate.cluster.baseline import TwoConstants
+from simperf.calibrate.cluster.conformal import Scores, disturbance, span, with_fit_residuals, with_other_recordings
 from simperf.calibrate.cluster.experiments import MODEL, Point
 from simperf.calibrate.cluster.fitting import Draw, FittedBox, draws, fit_constants, fitted_points
 from simperf.calibrate.cluster.scenarios import Compute, compute_of, predict, predictable
 from simperf.calibrate.dataset import Dataset, Measurement
 from simperf.calibrate.sessions import parts, pool
-from simperf.calibrate.uncertainty.conformal import Scores, disturbance, span, with_fit_residuals, with_other_recordings
 from simperf.calibrate.validate import Checked, Validation
 from simperf.errors import InputError, Problem
 from simperf.hardware import ProfilePart

@@ -22,18 +22,9 @@ import numpy as np
 
 from simperf.calibrate.dataset import Dataset, Measurement
 from simperf.calibrate.fit.model import Array, Data
+from simperf.calibrate.uncertainty.soft_l1 import psi, slope
 
-__all__ = ["draw_constants", "leverages", "psi", "resampled", "slope"]
-
-
-def psi(residual: Array, scale: float) -> Array:
-    """Derivative of the soft L1 loss: linear for small residuals, at most `scale` for large ones."""
-    return np.asarray(residual / np.sqrt(1.0 + (residual / scale) ** 2))
-
-
-def slope(residual: Array, scale: float) -> Array:
-    """Derivative of `psi`."""
-    return np.asarray((1.0 + (residual / scale) ** 2) ** -1.5)
+__all__ = ["draw_constants", "leverages", "resampled"]
 
 
 def leverages(jacobian: Array) -> Array:

@@ -9,8 +9,9 @@ import numpy as np
 
 from simperf.analysis.chance import NORMAL
 from simperf.calibrate.fit.model import Array, Data, FitConstant, Model
-from simperf.calibrate.uncertainty.bootstrap import draw_constants, leverages, psi, slope
+from simperf.calibrate.uncertainty.bootstrap import draw_constants, leverages
 from simperf.calibrate.uncertainty.likelihood import LossProfile
+from simperf.calibrate.uncertainty.soft_l1 import psi, slope
 
 __all__ = ["Fitted", "Uncertainty", "log_residual", "uncertain", "within"]
 

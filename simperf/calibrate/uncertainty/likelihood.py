@@ -15,6 +15,7 @@ from collections.abc import Callable
 import numpy as np
 
 from simperf.calibrate.fit.model import Array
+from simperf.calibrate.uncertainty import soft_l1
 
 __all__ = ["LossProfile"]
 
@@ -44,15 +45,9 @@ class LossProfile:
         self, residual: Callable[[Array], Array], best: Array, low: Array, high: Array, *, scale: float
     ) -> None:
         self._residual, self._best, self._low, self._high, self._scale = residual, best, low, high, scale
-        self._least = self._loss(residual(best))
+        self._least = soft_l1.loss(residual(best), self._scale)
         jacobian = self._jacobian(best, residual(best), range(len(best)))
-        self._normal = jacobian.T @ (self._weights(residual(best))[:, None] * jacobian)
-
-    def _loss(self, residual: Array) -> float:
-        return float(np.sum(residual**2 / (np.sqrt(1.0 + (residual / self._scale) ** 2) + 1.0)))
-
-    def _weights(self, residual: Array) -> Array:
-        return np.asarray(1.0 / np.sqrt(1.0 + (residual / self._scale) ** 2))
+        self._normal = jacobian.T @ (soft_l1.weights(residual(best), self._scale)[:, None] * jacobian)
 
     def _jacobian(self, at: Array, residual: Array, which: range | list[int]) -> Array:
         columns = np.zeros((len(residual), len(which)))
@@ -83,11 +78,11 @@ class LossProfile:
         """The other constants' best values with constant `i` held at `start[i]`, and the loss there."""
         at = np.clip(start, self._low, self._high)
         residual = self._residual(at)
-        loss, damping = self._loss(residual), 1e-3
+        loss, damping = soft_l1.loss(residual, self._scale), 1e-3
         others = [j for j in range(len(at)) if j != i]
         for _ in range(_STEPS if others else 0):
             jacobian = self._jacobian(at, residual, others)
-            weights = self._weights(residual)
+            weights = soft_l1.weights(residual, self._scale)
             normal = jacobian.T @ (weights[:, None] * jacobian)
             pull = jacobian.T @ (weights * residual)
             gained = 0.0
@@ -97,7 +92,7 @@ class LossProfile:
                 move[others] = -np.linalg.lstsq(normal + damping * diagonal, pull, rcond=None)[0]
                 there = np.clip(at + move, self._low, self._high)
                 left = self._residual(there)
-                new = self._loss(left) if np.all(np.isfinite(left)) else np.inf
+                new = soft_l1.loss(left, self._scale) if np.all(np.isfinite(left)) else np.inf
                 if new <= loss:
                     gained, at, residual, loss, damping = loss - new, there, left, new, 0.3 * damping
                     break
@@ -119,7 +114,7 @@ class LossProfile:
         """
         slopes, at, start = self.slopes(i), reach, self._best
         line = np.clip(self._best + slopes * reach, self._low, self._high)
-        if abs(np.sqrt(max(self._loss(self._residual(line)) - self._least, 0.0) / rise) - 1.0) < _NEAR:
+        if abs(np.sqrt(max(soft_l1.loss(self._residual(line), self._scale) - self._least, 0.0) / rise) - 1.0) < _NEAR:
             return float(line[i])  # the straight line is right
         place = 0.0
         inside, outside = 0.0, np.inf  # the end lies between

@@ -12,6 +12,7 @@ from math import ceil, floor
 
 from simperf.errors import InputError, Problem
 from simperf.layout import Layout
+from simperf.schedules import microbatch_multiple
 from simperf.training.pipelined.closed import never_closed
 from simperf.training.pipelined.stage import StageProcess
 from simperf.training.strategies import ModelParallel
@@ -71,7 +72,7 @@ def refuse_numbers(
     if most is None or each * steps <= most:
         return
     one = least_events(layout, strategy, layout.dp * strategy.microbatch, layers)  # of one micro-batch
-    fewest = layout.pp if strategy.schedule == "interleaved" else 1
+    fewest = microbatch_multiple(strategy.schedule, layout.pp)
     if one * fewest <= most:
         raise _excess(each * steps, most, layout, strategy, batch, steps)
     if LAYER * layers >= PASS * layout.pp * strategy.chunks:
@@ -147,7 +148,7 @@ def _of_process(one: StageProcess) -> float:
 
 def _excess(events: float, most: float, layout: Layout, strategy: ModelParallel, batch: int, steps: int) -> InputError:
     """Too many micro-batches, or steps: whichever there is more of."""
-    together = layout.dp * strategy.microbatch * (layout.pp if strategy.schedule == "interleaved" else 1)
+    together = layout.dp * strategy.microbatch * microbatch_multiple(strategy.schedule, layout.pp)
     fewer = floor(batch * most / events / together) * together
     if steps > batch / together or (fewer < together and steps > 1):
         return _refusal(events, most, "steps", f"{steps:,}", f"at most {max(1, floor(steps * most / events)):,}")

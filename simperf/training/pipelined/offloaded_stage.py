@@ -28,7 +28,7 @@ from simperf.training.pipelined.stage import StageProcess, Steps
 from simperf.training.pipelined.stage_time import HoldUntil
 from simperf.training.pipelined.work import StepEnd
 from simperf.workload.op import Op
-from simperf.workload.precision import element_size
+from simperf.workload.precision import SINGLE
 
 __all__ = ["OffloadedStage"]
 
@@ -207,7 +207,7 @@ def _adam_on_host(weights: float, end: StepEnd, bandwidth: float) -> Kernel:
     >>> round(_adam_on_host(10e9, StepEnd(gradient=4.0, weight=2.0), dgx2).time, 1)
     2.6
     """
-    single = element_size("fp32")
+    single = SINGLE
     written = 3 * single + (end.weight if end.weight < single else 0.0)
     traffic = 3 * single + end.gradient + 2 * written
     return Kernel("adam on host", weights * traffic / (_REACHED * bandwidth), category="memory")

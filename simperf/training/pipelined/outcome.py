@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from simperf.execution.session import Session
+from simperf.layout import DIMENSION_WORDS
 from simperf.memory import DRIVER, StageMemory
 from simperf.training.job import Job
 from simperf.training.outcome import tell_cost, tell_use
@@ -22,18 +23,8 @@ __all__ = ["tell"]
 
 #: part of a time within which ranks take as long
 _ALIKE = 1e-9
-#: dimensions by the words that metrics have
-DIMENSIONS = {
-    "tp": "tensor",
-    "cp": "context",
-    "ep": "expert",
-    "etp": "expert tensor",
-    "pp": "pipeline",
-    "dp": "data",
-    "edp": "expert data",
-    "norm": "norm",
-    "host": "host",
-}
+#: what ranks wait for, by the words that metrics have
+_WORDS = {**DIMENSION_WORDS, "norm": "norm", "host": "host"}
 
 
 def tell(
@@ -176,7 +167,7 @@ def _tell_stages(m: Session, processes: Sequence[StageProcess], time: float, fir
         kinds = {"kernels": (last.kernels - before.kernels) / steps, "bubble": (last.waiting - before.waiting) / steps}
         if last.slowed > before.slowed:
             kinds["slowed"] = (last.slowed - before.slowed) / steps
-        for dimension, word in DIMENSIONS.items():
+        for dimension, word in _WORDS.items():
             exposed, moving = (
                 (of.get(dimension, 0.0) - earlier.get(dimension, 0.0)) / steps
                 for of, earlier in ((last.exposed, before.exposed), (last.moving, before.moving))

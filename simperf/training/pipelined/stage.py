@@ -20,6 +20,7 @@ from simperf.execution import Program, collective, irecv, isend, item, launch, s
 from simperf.execution.process_group import ProcessGroup
 from simperf.execution.thread import Launch, Verb
 from simperf.execution.works import Communication
+from simperf.layout import DIMENSION_WORDS
 from simperf.schedules import Pass
 from simperf.training.pipelined.closed import ClosedBlock, ClosedLayer, Sequel, in_blocks, launch_block, never_closed
 from simperf.training.pipelined.communicators import INSIDE, NORM, REPLICAS, Dimension, Key
@@ -37,13 +38,7 @@ __all__ = ["StageProcess", "dimensions_of_streams"]
 
 #: streams of the collectives along each dimension
 STREAMS: Mapping[Key, str] = {
-    "tp": "tensor",
-    "cp": "context",
-    "ep": "expert",
-    "etp": "expert tensor",
-    "pp": "pipeline",
-    "dp": "data",
-    "edp": "expert data",
+    **DIMENSION_WORDS,  # type: ignore[dict-item]
     "replicas": "replicas",
     "expert replicas": "expert replicas",
     "norm": "data",

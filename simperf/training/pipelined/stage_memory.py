@@ -29,14 +29,13 @@ from simperf.training.pipelined.weight_shares import WeightShares
 from simperf.training.pipelined.work import StepWork
 from simperf.workload.layer_kernels import LayerKernels
 from simperf.workload.op import Op
-from simperf.workload.precision import element_size
+from simperf.workload.precision import SINGLE
 from simperf.workload.transformers.parallel.adam import MOMENTS
 from simperf.workload.transformers.passes import LayerPasses
 
 __all__ = ["Library", "fullest_stages", "libraries_of", "work_memory"]
 
 Library: TypeAlias = Literal["torch", "transformer-engine"]
-_SINGLE = element_size("fp32")
 #: schedules of which stages differ in the forward passes ahead of their first backward pass alone
 _STAGGERED = ("1f1b", "gpipe", "interleaved")
 
@@ -213,12 +212,12 @@ def _resident(
 ) -> dict[TensorKind, float]:
     """Memory that a rank of a stage holds for the whole step, by kind [B]."""
     end = work.ends[stage]
-    states = min(end.state, MOMENTS * _SINGLE)
+    states = min(end.state, MOMENTS * SINGLE)
     each = ParameterBytes(end.weight, end.gradient, end.state - states, states)
     weights, experts = sum(layer.parameters for layer in layers), sum(layer.of_experts for layer in layers)
     scaled = sum(sum(layer.scaled) + sum(layer.scaled_experts) for layer in layers)
     if work.units:  # the part of a rank is in fp32, or has a copy that is but in pure training; gradients come and go
-        own, copy = (end.part, end.state - states) if end.part else (_SINGLE, 0.0)
+        own, copy = (end.part, end.state - states) if end.part else (SINGLE, 0.0)
         each = ParameterBytes(own, 0.0, copy, states)
     shares = WeightShares.of(layout, work.plan.copies)
     found = state_memory(weights - experts, each, sharding=layout.sharding, over=shares.others)

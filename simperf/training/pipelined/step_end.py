@@ -8,17 +8,15 @@ from simperf.layout import Layout
 from simperf.training.pipelined.weight_shares import WeightShares
 from simperf.training.pipelined.work import StepEnd, StepWork, WeightUnit
 from simperf.training.strategies import ModelParallel
-from simperf.workload.precision import element_size
+from simperf.workload.precision import SINGLE
 from simperf.workload.transformers.parallel import RankPasses
 
 __all__ = ["gathered_width", "step_end", "step_ends"]
 
-_SINGLE = element_size("fp32")
-
 
 def gathered_width(made: RankPasses, strategy: ModelParallel) -> float:
     """Bytes of a weight as fully sharded ones are gathered [B]."""
-    return _SINGLE if strategy.exchange.gathered == "fp32" else made.weight_width
+    return SINGLE if strategy.exchange.gathered == "fp32" else made.weight_width
 
 
 def step_ends(

@@ -9,7 +9,7 @@ from simperf.training.job import Job
 from simperf.training.pipelined.play import Pipeline
 from simperf.training.replica import Dimensions
 from simperf.workload.mixed import training_precision
-from simperf.workload.precision import element_size
+from simperf.workload.precision import SINGLE, element_size
 from simperf.workload.transformers.parallel.adam import MOMENTS
 
 __all__ = ["refuse_run", "state_nbytes", "tell_run"]
@@ -33,7 +33,7 @@ def state_nbytes(model: Dimensions) -> float:
     """
     precision = training_precision(model.precision)
     each = element_size(precision.weights) + MOMENTS * element_size(precision.states)
-    each += element_size("fp32") if precision.master else 0.0
+    each += SINGLE if precision.master else 0.0
     return each * model.model.parameters
 
 

@@ -7,8 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from simperf.calibrate.cluster.accuracy import hold_against, summaries
+from simperf.calibrate.cluster.conformal import with_fit_residuals
 from simperf.calibrate.cluster.fitting import draws, resampled
-from simperf.calibrate.uncertainty.conformal import with_fit_residuals
 from simperf.cli.calibrate import app
 from simperf.report.cluster import cluster_text
 from tests.calibrate.test_cluster_fitting import TRUTH, synthesise

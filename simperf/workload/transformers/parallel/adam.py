@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from simperf.workload.op import Op
-from simperf.workload.precision import element_size
+from simperf.workload.precision import SINGLE
 from simperf.workload.product_recipe import ProductRecipe
 from simperf.workload.transformers.parallel.casts import cast_kernels
 from simperf.workload.transformers.parallel.operations import each
@@ -17,18 +17,17 @@ MOMENTS = 2
 
 #: arithmetic of Adam with decay of weights for each weight [FLOP]
 _ADAM = 21.0
-_SINGLE = element_size("fp32")
 #: kernels of PyTorch's foreach implementation of AdamW (torch/optim/adamw.py, `_multi_tensor_adamw`): name, kind, FLOP,
 #: bytes read and written of each weight, family
 _FOREACH: tuple[tuple[str, str, float, float, float, str], ...] = (
-    ("adam.decay", "mul", 1.0, _SINGLE, _SINGLE, "elementwise"),
-    ("adam.mean", "lerp", 3.0, 2 * _SINGLE, _SINGLE, "elementwise"),
-    ("adam.square.mul", "mul", 1.0, _SINGLE, _SINGLE, "elementwise"),
-    ("adam.square.add", "addcmul", 3.0, 2 * _SINGLE, _SINGLE, "elementwise"),
-    ("adam.root", "sqrt", 1.0, _SINGLE, _SINGLE, "elementwise"),
-    ("adam.root.div", "div", 1.0, _SINGLE, _SINGLE, "elementwise"),
-    ("adam.root.add", "add", 1.0, _SINGLE, _SINGLE, "elementwise"),
-    ("adam.step", "addcdiv", 3.0, 3 * _SINGLE, _SINGLE, "elementwise"),
+    ("adam.decay", "mul", 1.0, SINGLE, SINGLE, "elementwise"),
+    ("adam.mean", "lerp", 3.0, 2 * SINGLE, SINGLE, "elementwise"),
+    ("adam.square.mul", "mul", 1.0, SINGLE, SINGLE, "elementwise"),
+    ("adam.square.add", "addcmul", 3.0, 2 * SINGLE, SINGLE, "elementwise"),
+    ("adam.root", "sqrt", 1.0, SINGLE, SINGLE, "elementwise"),
+    ("adam.root.div", "div", 1.0, SINGLE, SINGLE, "elementwise"),
+    ("adam.root.add", "add", 1.0, SINGLE, SINGLE, "elementwise"),
+    ("adam.step", "addcdiv", 3.0, 3 * SINGLE, SINGLE, "elementwise"),
 )
 #: tensors that the update by a kernel for each operation has made at a time, of all weights: roots of squares, which
 #: the foreach implementation makes in place (``torch._foreach_sqrt``); over one tensor the quotient that follows is
@@ -79,16 +78,16 @@ class AdamUpdate:
         """
         weights, gradients, pure = self.weight, self.gradient, self._pure
         copied = [("gradients.join", gradients)] * self.joins
-        copied += [("gradients.copy", _SINGLE)] * (gradients < _SINGLE and not pure)
+        copied += [("gradients.copy", SINGLE)] * (gradients < SINGLE and not pure)
         steps = [(name, "copy", 0.0, gradients, written, "copy") for name, written in copied]
         if self.precision == "fp16":
-            steps.append(("gradients.unscale", "mul", 2.0, _SINGLE, _SINGLE, "elementwise"))
+            steps.append(("gradients.unscale", "mul", 2.0, SINGLE, SINGLE, "elementwise"))
         apiece = self.kind not in ("fused", "joined")
-        steps += _FOREACH if apiece else [("adam", "adam", _ADAM, 4 * _SINGLE, 3 * _SINGLE, "optimizer")]
+        steps += _FOREACH if apiece else [("adam", "adam", _ADAM, 4 * SINGLE, 3 * SINGLE, "optimizer")]
         if pure:
-            steps = [(*one[:3], one[3] * weights / _SINGLE, one[4] * weights / _SINGLE, one[5]) for one in steps]
-        if weights < _SINGLE and copies and not pure:
-            steps.append(("weights.copy", "copy", 0.0, _SINGLE, weights, "copy"))
+            steps = [(*one[:3], one[3] * weights / SINGLE, one[4] * weights / SINGLE, one[5]) for one in steps]
+        if weights < SINGLE and copies and not pure:
+            steps.append(("weights.copy", "copy", 0.0, SINGLE, weights, "copy"))
         found = [
             replace(
                 each(
@@ -130,7 +129,7 @@ class AdamUpdate:
         >>> update.temporary(10, 4), update.temporary(10, 4, cast_apart=True)
         (40.0, 20.0)
         """
-        gone = self.gradient if self.gradient < _SINGLE and cast_apart and not self.joins else 0.0
+        gone = self.gradient if self.gradient < SINGLE and cast_apart and not self.joins else 0.0
         apiece = _MADE["joined-unfused"] * self._wide * largest if self.kind == "unfused" else 0.0
         return elements * (self._width - gone) + apiece
 
@@ -151,17 +150,17 @@ class AdamUpdate:
     @property
     def joins(self) -> bool:
         """Whether it joins gradients: those that are as wide as the states are not copied at all."""
-        return self.kind.startswith("joined") and self.gradient < _SINGLE and not self._pure
+        return self.kind.startswith("joined") and self.gradient < SINGLE and not self._pure
 
     @property
     def _pure(self) -> bool:
         """Whether states are as narrow as weights."""
-        return self.state < MOMENTS * _SINGLE
+        return self.state < MOMENTS * SINGLE
 
     @property
     def _wide(self) -> float:
         """Bytes of an element as it is updated [B]."""
-        return min(float(_SINGLE), self.state / MOMENTS)
+        return min(float(SINGLE), self.state / MOMENTS)
 
     @property
     def _width(self) -> float:

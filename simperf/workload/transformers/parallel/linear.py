@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from simperf.workload.kinds.dense import linear, matmul
 from simperf.workload.layer_kernels import LayerKernels
-from simperf.workload.precision import element_size
+from simperf.workload.precision import SINGLE
 from simperf.workload.transformers.dimensions import Weight
 from simperf.workload.transformers.parallel.adapter import Adapter, made_whole
 from simperf.workload.transformers.parallel.casts import Casts
@@ -380,4 +380,4 @@ def adds_in_product(kernels: LayerKernels, sizes: RankSizes) -> bool:
 
 def gradient_width(kernels: LayerKernels, sizes: RankSizes) -> float:
     """Bytes of an element of the buffer that gradients are added up in."""
-    return element_size("fp32") if kernels.gradients == "fp32" else sizes.width
+    return SINGLE if kernels.gradients == "fp32" else sizes.width

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from simperf.errors import InputError, Problem, nearest
 from simperf.workload.layer_kernels import LayerKernels
 from simperf.workload.op import Op
-from simperf.workload.precision import element_size
+from simperf.workload.precision import SINGLE
 from simperf.workload.routing import Routing
 from simperf.workload.transformers.dimensions import Transformer
 from simperf.workload.transformers.flops import RECOMPUTATIONS, Recomputation
@@ -27,8 +27,6 @@ from simperf.workload.transformers.passes import Item, LayerPasses, Sync
 from simperf.workload.tuning import Trained
 
 __all__ = ["RankPasses", "Spread", "rank_passes"]
-
-_SINGLE = element_size("fp32")
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,7 +314,7 @@ def rank_passes(
         received=gathers,
         weight_width=sizes.width,
         gradient_width=gradient_width(kernels, sizes),
-        state_width=2 * sizes.width if numbers.pure else (2 if numbers.weights == "fp32" else 3) * _SINGLE,
+        state_width=2 * sizes.width if numbers.pure else (2 if numbers.weights == "fp32" else 3) * SINGLE,
         tied=model.tied or model.mtp > 0,
         sizes=sizes,
         updates=kernels.update,

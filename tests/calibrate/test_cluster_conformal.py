@@ -8,8 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from simperf.calibrate.cluster.accuracy import PredictedPoint
+from simperf.calibrate.cluster.conformal import ErrorBands, disturbance, with_fit_residuals, with_other_recordings
 from simperf.calibrate.dataset import Measurement
-from simperf.calibrate.uncertainty.conformal import ErrorBands, disturbance, with_fit_residuals, with_other_recordings
 from simperf.cli.calibrate import app
 from simperf.report.cluster import cluster_markdown, cluster_text
 from tests.calibrate.test_cluster_fitting import synthesise
