@@ -1,7 +1,7 @@
 """Published cases of large models: what each trains, where and how, or why that cannot be expressed.
 
 A folder has files of families, ``{"family", "description", "cases": [...]}``; a case has `hardware`, `model`,
-`parallelism`, `measured` and where known `measured_memory` and `peer_prediction`. Models and GPUs are read by their
+`parallelism`, `measured` and where known `_measured_memory` and `peer_prediction`. Models and GPUs are read by their
 dimensions and names, not by their family. What a source does not print is assumed, and reported with the case.
 """
 
@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from simperf.accuracy.large_features import model_with_features
 from simperf.accuracy.large_hardware import LargeMachine, large_machine
 from simperf.accuracy.large_layouts import LargeLayout, large_layout
-from simperf.accuracy.large_memory import MeasuredMemory, measured_memory
 from simperf.accuracy.large_shapes import large_model
 from simperf.accuracy.large_stacks import assumed_release
 from simperf.accuracy.large_unprinted import completed
@@ -29,12 +29,28 @@ from simperf.workload.mixed import training_precision
 from simperf.workload.transformers.dimensions import Transformer
 from simperf.workload.transformers.flops import step_flops
 
-__all__ = ["LargeCase", "LeftOut", "read_large_cases"]
+__all__ = ["LargeCase", "LeftOut", "MeasuredMemory", "read_large_cases"]
 
 #: metrics that give the time of an iteration
 _TIMES = ("iteration_time", "tokens_per_s_per_gpu")
 #: how FLOP of a printed utilisation are counted, where its source says so
 _COUNTED = "attention in full"
+
+
+#: of PyTorch's allocator: allocated or reserved at most; of nvidia-smi, with caches and contexts; activations of the
+#: first stage alone
+MemoryCounter = Literal["allocated", "reserved", "device", "activations"]
+
+#: metric of a case -> what was read
+_COUNTERS: Mapping[str, MemoryCounter] = {
+    "peak_allocated_max_over_ranks": "allocated",
+    "peak_memory_max_over_gpus": "reserved",
+    "gpu_memory": "device",
+    "max_memory": "device",
+    "peak_memory": "allocated",
+    "activation_memory_first_stage": "activations",
+}
+_UNITS = {"GiB": 2.0**30, "GB": 1e9, "MiB": 2.0**20, "MB": 1e6}
 
 
 class LeftOut(NamedTuple):
@@ -163,7 +179,7 @@ def _case(family: str, case: Mapping[str, Any]) -> LargeCase | LeftOut:
     if how.get("config_suspect"):
         reasons.append("the configuration contradicts the batch")
     model = model and _attempt(reasons, model_with_features, model, how, assumed)
-    time, memory = _time(case, layout, model, machine), measured_memory(case)
+    time, memory = _time(case, layout, model, machine), _measured_memory(case)
     metric = case.get("measured", {}).get("metric", "nothing")
     if time is None and memory is None and metric not in _TIMES:
         reasons.append(f"{metric} is no time and no memory of a GPU")
@@ -238,4 +254,51 @@ def _time(
     if measured.get("metric") == "mfu" and measured.get("flops") == _COUNTED and layout and model and machine:
         peak = machine.gpu.peak[training_precision(f"{layout.precision}-master").matrix]
         return step_flops(model) * layout.batch / (layout.layout.ranks * peak * value / 100)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredMemory:
+    """Most memory of a GPU during a run.
+
+    Parameters
+    ----------
+    counter : str
+        What was read.
+    nbytes : float
+        Most over all GPUs [B].
+    by_rank : mapping of int to float
+        The same of each rank, where it is printed [B].
+    fits : bool, optional
+        Whether the job fitted; None where nobody asked. Of one that did not, `nbytes` is not known.
+    """
+
+    counter: MemoryCounter
+    nbytes: float
+    by_rank: Mapping[int, float]
+    fits: bool | None = None
+
+
+def _measured_memory(case: Mapping[str, Any]) -> MeasuredMemory | None:
+    """The memory that a case has, beside a time or instead of one; None if there is none.
+
+    torchtitan's figure is that of its metrics, which read PyTorch's reserved memory (pytorch/torchtitan,
+    components/metrics.py).
+    """
+    for table in (case.get("measured_memory"), case.get("measured")):
+        if not isinstance(table, Mapping) or table.get("metric") not in _COUNTERS:
+            continue
+        value, unit = table.get("value"), table.get("unit")
+        fits = not table["oom"] if isinstance(table.get("oom"), bool) else None
+        if fits is False:
+            return MeasuredMemory(_COUNTERS[table["metric"]], math.nan, {}, fits)
+        if not isinstance(value, int | float) or unit not in _UNITS:
+            continue
+        each = table.get("per_rank_max_allocated_mb") or {}  # in units of 2**20, as Megatron-LM prints it
+        return MeasuredMemory(
+            _COUNTERS[table["metric"]],
+            float(value) * _UNITS[unit],
+            {int(rank): float(size) * _UNITS["MiB"] for rank, size in each.items()},
+            fits,
+        )
     return None

@@ -8,14 +8,13 @@ from typing import Any
 
 from simperf.accuracy.large_features import OVERLAPS, features_of
 from simperf.accuracy.large_precisions import large_precision
-from simperf.accuracy.large_tuning import large_adapters
 from simperf.layout import Layout
 from simperf.layout.layout import Sharding
 from simperf.schedules import SCHEDULES, options_of
 from simperf.schedules.registry import model_parts
 from simperf.workload.routing import Routing
 from simperf.workload.transformers.flops import Recomputation
-from simperf.workload.tuning import Adapters
+from simperf.workload.tuning import Adapters, BasePrecision
 
 __all__ = ["SCHEDULE_NAMES", "LargeLayout", "large_layout"]
 
@@ -41,6 +40,10 @@ SCHEDULE_NAMES = {
     "zbb": "zb-h1",  # its bubble and its memory in AMD-AGI/Primus, primus_pipeline.md, are those of ZeroBubble(ZB1P)
     "zbv": "zb-v",
 }
+
+
+#: method of a case -> how frozen matrices are kept
+_BASES: Mapping[str, BasePrecision] = {"lora": "as-products", "qlora": "nf4"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +164,7 @@ def large_layout(
     """
     for name in how.get("inferred", ()):
         assumed.append(f"parallelism.{name} = {how.get(name)}")
-    adapters = large_adapters(how)
+    adapters = _large_adapters(how)
     sizes: dict[str, Any] = {key: int(how.get(key) or 1) for key in ("tp", "pp", "cp", "ep")}
     if how.get("model_parallel") and "tp" not in how:
         raise ValueError("only the product of tp, pp and cp is printed")
@@ -326,3 +329,34 @@ def _recompute(how: Mapping[str, Any], assumed: list[str]) -> Recomputation:
     if printed not in _RECOMPUTE:
         raise ValueError(f"recomputation {printed!r}")
     return _RECOMPUTE[printed]
+
+
+def _large_adapters(how: Mapping[str, Any]) -> Adapters:
+    """Adapters of a case; none where all weights are trained.
+
+    Parameters
+    ----------
+    how : mapping
+        Its `parallelism`.
+
+    Raises
+    ------
+    ValueError
+        A method that no job has.
+    KeyError
+        The rank of the adapters, or what they are beside, is not printed.
+
+    Examples
+    --------
+    >>> _large_adapters({"method": "qlora", "lora_rank": 8, "lora_targets": ["q", "v"]}).base
+    'nf4'
+    """
+    method = str(how.get("method") or ("lora" if "lora" in str(how.get("task", "")).lower() else "full"))
+    if method == "full":
+        return Adapters()
+    if method not in _BASES:
+        raise ValueError(f"fine-tuning by {method}")
+    for key in ("lora_rank", "lora_targets"):
+        if not how.get(key):
+            raise KeyError(f"parallelism.{key}")
+    return Adapters(int(how["lora_rank"]), tuple(map(str, how["lora_targets"])), _BASES[method])

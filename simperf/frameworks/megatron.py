@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from simperf.frameworks.draft import JobDraft
-from simperf.frameworks.megatron_graphs import draft_graphs
 from simperf.frameworks.megatron_layout import draft_layout, draft_pipeline
 from simperf.frameworks.megatron_model import draft_model
 from simperf.frameworks.options import JobOptionsRead
@@ -17,6 +16,14 @@ _CONTEXT = {"p2p": "ring", "all_gather": "all-gather", "allgather": "all-gather"
 _GRANULARITIES = {"": "none", "full": "full", "selective": "selective"}
 #: kernels of a layer: option -> key of a scenario
 _KERNELS = {"apply_rope_fusion": "rotary_kernels", "bias_dropout_fusion": "residual_kernels"}
+
+
+#: what captures graphs, each with what it is when it does not
+_SWITCHES = {"cuda_graph_impl": "none", "enable_cuda_graph": False, "external_cuda_graph": False}
+#: implementations, and whether they capture layer by layer
+_BY_LAYER = {"none": False, "local": True, "transformer_engine": True, "full_iteration": False}
+#: parts of a layer that are its whole, by whether it has experts
+_WHOLE = {False: ({"full"}, {"attn", "mlp"}), True: ({"full"}, {"attn", "moe"}, {"attn", "mlp", "moe"})}
 
 
 def draft_megatron(options: JobOptionsRead, draft: JobDraft, *, gpus: int, on: str) -> None:
@@ -45,7 +52,7 @@ def draft_megatron(options: JobOptionsRead, draft: JobDraft, *, gpus: int, on: s
     _communication(options, draft)
     _routing(options, draft)
     _kernels(options, draft)
-    draft_graphs(options, draft)
+    _draft_graphs(options, draft)
     options.note_optimizer()
     draft.set("program", "steps", 2, why="of which the second is reported")
 
@@ -213,3 +220,38 @@ def _kernels(options: JobOptionsRead, draft: JobDraft) -> None:
         draft.set("program", "attention_library", "flash-attention-2", "attention_backend")
     elif options["attention_backend"] == "fused":
         draft.set("program", "attention_library", "cudnn", "attention_backend")
+
+
+def _draft_graphs(options: JobOptionsRead, draft: JobDraft) -> None:
+    """Draft the capture of layers, or note why it is not simulated.
+
+    Parameters
+    ----------
+    options : JobOptionsRead
+        By their names in Megatron-Core.
+    draft : JobDraft
+        With its layout, its recomputation and its routing.
+    """
+    by_layer = options.choice("cuda_graph_impl", _BY_LAYER, False)
+    name = next((one for one, off in _SWITCHES.items() if options[one] != off), "")
+    if not name:
+        if "cuda_graph_scope" in options:
+            message = f"has no effect: {options.argument('cuda_graph_impl')} is none"
+            options.notes.append(f"{options.argument('cuda_graph_scope')}: {message}")
+        return
+    why, scope, experts = "", set(map(str, options["cuda_graph_scope"])), bool(options["num_moe_experts"])
+    program = draft.tables["program"]
+    if name == "cuda_graph_impl" and not by_layer:
+        why = "a whole iteration is captured"
+    elif scope and scope not in _WHOLE[experts]:
+        why = f"{', '.join(sorted(scope))[:100]} is captured, not a whole layer"
+    elif experts and not program.get("pad_experts"):
+        why = "experts take any number of rows, for which the host waits"
+    elif program.get("recompute", "none") != "none":
+        why = "layers are computed again"
+    elif draft.tables["layout"].get("sharding") == "zero-3":
+        why = "weights are gathered layer by layer"
+    if why:
+        options.notes.append(f"{options.argument(name)}: not simulated, each kernel is launched by itself: {why}")
+    else:
+        draft.set("program", "captured", "layers", name)

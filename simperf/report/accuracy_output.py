@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from simperf.accuracy.goal_figures import goal_figures
 from simperf.accuracy.goals import grade_goals
@@ -24,7 +24,6 @@ from simperf.report.accuracy_plot import draw_accuracy
 from simperf.report.accuracy_rows import rows_csv, rows_page
 from simperf.report.cluster import cluster_markdown
 from simperf.report.fits import fits_markdown
-from simperf.report.products import kernels_markdown, products_markdown
 from simperf.report.style import save
 from simperf.report.validation import (
     accuracy_page,
@@ -35,10 +34,30 @@ from simperf.report.validation import (
     validation_text,
 )
 
-__all__ = ["accuracy_output"]
+if TYPE_CHECKING:
+    from simperf.accuracy.kernel_grades import KernelGrade
+    from simperf.accuracy.products import ProductGrade
+
+__all__ = ["accuracy_output", "kernels_markdown", "product_lines"]
 
 
 Form = Literal["table", "csv", "json", "markdown", "rows", "data"]
+
+
+#: type of a table's layer in words
+_LAYER_TITLES: Mapping[str, str] = {"bfloat16": "bf16", "fp8": "fp8, one factor", "fp8_block": "fp8, blocks"}
+_HEAD = (
+    "## Matrix products by shape\n\n"
+    "Median absolute errors on the half of a GPU's shapes that nothing was fitted to: by the catalogue's constants, "
+    "with the GPU's profile, by one rate, and by the larger of arithmetic and traffic with three constants of its own. "
+    "*Left out*: by constants that were fitted without the GPU, on all of its shapes, with the median signed error."
+)
+_KERNELS_HEAD = (
+    "## Attention and experts by shape\n\n"
+    "Median absolute errors on the half of a GPU's shapes that nothing was fitted to, by the catalogue's constants and "
+    "with the GPU's profile, and in brackets the 90th percentile. GPUs that were left out, "
+    "and published figures: [attention](explanation/attention.md), [experts](explanation/experts.md)."
+)
 
 
 def accuracy_output(
@@ -99,7 +118,7 @@ def _rows(sections: Mapping[str, Sequence[ValidationRow]], chosen: bool, truth: 
         left = left_out_cases(truth, {row.case for row in every})
         text += "\n\n" + left_out_markdown({**left, **failures_counted(every)})
     if truth is not None and not chosen and (truth / "llm" / "kernels" / "index.json").is_file():
-        text += "\n\n" + products_markdown(product_grades(product_tables(truth))).rstrip("\n")
+        text += "\n\n" + _products_markdown(product_grades(product_tables(truth))).rstrip("\n")
         text += "\n\n" + kernels_markdown(kernel_grades(measured_kernels(truth))).rstrip("\n")
     if not chosen:
         known = truth is not None and (truth / "cases.json").is_file()
@@ -109,3 +128,34 @@ def _rows(sections: Mapping[str, Sequence[ValidationRow]], chosen: bool, truth: 
             title = f"A cluster in one box, {name}: prediction meets reality"
             text += "\n" + cluster_markdown(points, title=title, points=False)
     return text.rstrip("\n")
+
+
+def product_lines(grades: Iterable[ProductGrade]) -> Iterator[str]:
+    """A table of grades, line by line."""
+    yield "| GPU | layer | M | shapes | catalogue | with profile | left out | one rate | three constants |"
+    yield "|---|---|---|--:|--:|--:|--:|--:|--:|"
+    for one in grades:
+        size = "1,024 and more" if one.large else "fewer"
+        errors = (one.catalogue, one.profile, one.left_out, one.bias, one.constant, one.roofline)
+        text = "{:.1f} % | {:.1f} % | {:.1f} % ({:+.1f}) | {:.0f} % | {:.1f} %".format(*(100 * each for each in errors))
+        yield f"| {one.gpu} | {_LAYER_TITLES[one.layer]} | {size} | {one.graded} | {text} |"
+
+
+def _products_markdown(grades: Iterable[ProductGrade]) -> str:
+    """The section of the page of accuracy."""
+    return "\n".join([_HEAD, "", *product_lines(grades)]) + "\n"
+
+
+def _kernel_lines(grades: Iterable[KernelGrade]) -> Iterator[str]:
+    """A table of grades of attention and experts, line by line."""
+    yield "| GPU | kernels | shapes | catalogue | with profile |"
+    yield "|---|---|--:|--:|--:|"
+    for one in grades:
+        errors = (one.catalogue, one.catalogue_most, one.profile, one.profile_most)
+        text = "{:.1f} % ({:.0f}) | {:.1f} % ({:.0f})".format(*(100 * each for each in errors))
+        yield f"| {one.gpu} | {one.title} | {one.graded} | {text} |"
+
+
+def kernels_markdown(grades: Iterable[KernelGrade]) -> str:
+    """The section of the page of accuracy on attention and experts."""
+    return "\n".join([_KERNELS_HEAD, "", *_kernel_lines(grades)]) + "\n"

@@ -10,13 +10,12 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from simperf.accuracy.fitted_constants import fitted_constants
-from simperf.accuracy.goals import GradedGoal
+from simperf.accuracy.goals import AccuracyGoal, GradedGoal
 from simperf.accuracy.kernel_figures import KernelFigures
 from simperf.accuracy.overview import summarize_choices, summarize_families, summarize_questions
 from simperf.accuracy.summary import summarize_figures, summarize_sizes
 from simperf.accuracy.validation import ValidationRow
 from simperf.json_format import json_text
-from simperf.report.accuracy_goals import goals_markdown
 from simperf.report.accuracy_overview import (
     choices_markdown,
     constants_markdown,
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = [
     "accuracy_page",
     "by_size",
+    "goals_markdown",
     "left_out_markdown",
     "left_out_text",
     "validation_csv",
@@ -243,3 +243,29 @@ def left_out_markdown(reasons: Mapping[tuple[str, str], int]) -> str:
     return "\n".join(
         ["## Cases that are not graded", "", "| kind or family | reason | cases |", "|---|---|--:|", *lines]
     )
+
+
+def goals_markdown(goals: Sequence[GradedGoal]) -> str:
+    """A line a goal: its bound, its figure, by how much the figure is outside and why, and the page that says more."""
+    lines = ["| figure | goal | reached | outside by | reason |", "|---|--:|--:|--:|---|"]
+    for one in goals:
+        missed = _told(one.goal, one.missed_by, points=True) if one.missed_by else "met"
+        why = one.goal.reason if one.missed_by else ""
+        reached = _told(one.goal, one.reached, sign=-math.inf < one.goal.least < 0)
+        if math.isnan(one.reached):
+            reached, missed = "none", "no figure"
+        lines.append(f"| [{one.goal.what}]({one.goal.page}) | {_bound(one.goal)} | {reached} | {missed} | {why} |")
+    return "\n".join(lines)
+
+
+def _bound(goal: AccuracyGoal) -> str:
+    least, most = _told(goal, goal.least), _told(goal, goal.most)
+    if math.isinf(goal.least):
+        return f"at most {most}"
+    return f"at least {least}" if math.isinf(goal.most) else f"{least.removesuffix(' %')} to {most}"
+
+
+def _told(goal: AccuracyGoal, value: float, *, points: bool = False, sign: bool = False) -> str:
+    if goal.count:
+        return f"{value:.0f}"
+    return f"{100 * value:{'+' if sign else ''}.3g} {'points' if points else '%'}"

@@ -22,13 +22,13 @@ from simperf.errors import InputError, Problem
 from simperf.results import Result
 from simperf.run import MOST_EVENTS, run
 from simperf.scenario import Scenario, load_scenario
-from simperf.scenario.calibration import unseen_profile
-from simperf.scenario.draws import draw
+from simperf.scenario.calibration import unseen, unseen_profile
+from simperf.scenario.load import redraw
 from simperf.study.executors import using
 from simperf.study.points import Task, make_tasks, point_scenario, spawn_seed
 from simperf.study.preflight import refuse_draws, refuse_total
 
-__all__ = ["drawn", "predict"]
+__all__ = ["draw", "drawn", "predict"]
 
 #: what is said of GPUs without a profile of their own, and of a model's training steps on them
 _UNSEEN = "kernels of {}: drawn from leave-one-architecture-out errors (profile unseen-gpus)"
@@ -145,3 +145,13 @@ def _draw_task(task: Task, index: int) -> dict[str, float]:
 def _numbers(scenario: Scenario) -> dict[str, float]:
     result = run(scenario, record=False, unused="tell")
     return {"time": result.time, **{name: metric.value for name, metric in result.metrics.items() if name != "time"}}
+
+
+def draw(scenario: Scenario, index: int) -> Scenario:
+    """The same scenario with joint draw `index` (from 0) of all fitted constants.
+
+    Draws repeat after the last of the profile, and what is expected or measured is left out. Kernels of GPUs that
+    no profile is of take as long as draw `index` of GPUs that were left out has them.
+    """
+    made = redraw(scenario, index % scenario.draws + 1) if scenario.draws else scenario
+    return unseen(made, index)

@@ -14,7 +14,7 @@ from simperf.accuracy.overview import OverviewLine, QuestionSummary
 from simperf.accuracy.questions import ONE_GPU, SCALING
 from simperf.accuracy.scaling_points import scaling_points
 from simperf.analysis.left_out import FILES, read_errors
-from simperf.report.accuracy_goals import goals_markdown
+from simperf.report.validation import goals_markdown
 
 DOCS = Path(__file__).parents[2] / "docs"
 SHARE = AccuracyGoal("share", "x", 0.6, math.inf, False, "page.md", "a reason")

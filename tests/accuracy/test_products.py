@@ -25,7 +25,7 @@ from simperf.cost import FittedRoofline, Roofline
 from simperf.cost.products import SHARED
 from simperf.errors import InputError
 from simperf.hardware import Catalog
-from simperf.report.products import kernels_markdown
+from simperf.report.accuracy_output import kernels_markdown
 from simperf.workload.kinds import attention, moe
 from simperf.workload.loops import timing_loop
 

@@ -25,7 +25,7 @@ from simperf.report.calibration import (
 )
 from simperf.run import run
 from simperf.scenario import load_scenario
-from simperf.scenario.draws import draw
+from simperf.study.uncertainty import draw
 from tests.calibrate.synthetic import LAUNCH, PINNED, RATE, gpu_dataset, write_profile
 
 pytest.importorskip("scipy")

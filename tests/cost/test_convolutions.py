@@ -7,8 +7,8 @@ import pytest
 from simperf.cost import Roofline
 from simperf.cost.convolutions import WINOGRAD, WINOGRAD_SHARE
 from simperf.hardware import Catalog
+from simperf.workload.lowering import unit_window, weights_of
 from simperf.workload.op import Gemm, Op
-from simperf.workload.windows import unit_window, weights_of
 from simperf.workload.zoo import load
 
 A100, GEFORCE = Catalog.load().gpu("a100-sxm4-80gb"), Catalog.load().gpu("rtx-3090")

@@ -13,7 +13,7 @@ from simperf.accuracy.kernel_intervals import interval_grades
 from simperf.accuracy.lattice_profile import kernel_calls, lattice_models
 from simperf.accuracy.product_tables import product_tables
 from simperf.accuracy.products import SHOWN_ONLY, product_grades
-from simperf.report.products import product_lines
+from simperf.report.accuracy_output import product_lines
 from tests.truth import attention_shapes, moe_shapes, scaled_figures
 from tests.truth.ratchet import truth_folder
 

@@ -10,12 +10,12 @@ from simperf.collectives import Transport, algorithms
 from simperf.collectives.bench import sizes_between
 from simperf.collectives.executors.host_threads import BY_STACK, has_network_stacks
 from simperf.collectives.settings import NCCL, default_algorithm, find_algorithm
-from simperf.errors import InputError, Problem, UnknownNameError
+from simperf.errors import InputError, Problem, UnitError, UnknownNameError
 from simperf.hardware import Machine
 from simperf.study.collective.comparison import AlgorithmComparison
 from simperf.study.collective.machine import MachineChoice
 from simperf.study.collective.options import refuse_options
-from simperf.study.collective.quantities import Quantities
+from simperf.units import parse, parse_size
 
 __all__ = ["CollectiveRequest", "SizeRange"]
 
@@ -47,7 +47,7 @@ class SizeRange:
         InputError
             All that is wrong with the options.
         """
-        read = Quantities()
+        read = _Quantities()
         first, last = read.size(self.low, option="-b"), read.size(self.high, option="-e")
         by = read.size(self.step, option="-i") if self.step else 0
         read.refuse()
@@ -112,7 +112,7 @@ class CollectiveRequest:
         """
         known = algorithms(self.collective)
         self.machine.refuse_unread(self.given)
-        read = Quantities()
+        read = _Quantities()
         step_latency = read(self.step_latency, "s", option="--step-latency")
         reduce_rate = read(self.reduce_rate, "B/s", option="--reduce-rate") if self.reduce_rate else float("inf")
         try:
@@ -185,3 +185,53 @@ def _named(
                 Problem(message, key="--algo", value=name, expected="an idealised algorithm, such as ring")
             )
     return tuple(dict.fromkeys(names))
+
+
+class _Quantities:
+    """Reads options one after the other and remembers what is wrong with them.
+
+    Examples
+    --------
+    >>> read = _Quantities()
+    >>> read("50 GB/s", "B/s", option="--bandwidth")
+    50000000000.0
+    >>> read("5", "s", option="--latency")
+    0.0
+    >>> read.refuse()
+    Traceback (most recent call last):
+        ...
+    simperf.errors.InputError: --latency: the unit is missing: write a time such as '5 us' (read: 5)
+    """
+
+    def __init__(self) -> None:
+        self._problems: list[Problem] = []
+
+    def __call__(self, text: str, dimension: str, *, option: str) -> float:
+        """Read a quantity of `dimension`, 0 or more; 0 if it is none."""
+        try:
+            value = parse(text, dimension)
+            if value < 0:
+                raise UnitError("it cannot be negative")
+        except UnitError as error:
+            self._problems.append(Problem(str(error), key=option, value=text))
+            return 0.0
+        return value
+
+    def size(self, text: str, *, option: str) -> int:
+        """Read a message size as nccl-tests does; 0 if it is none."""
+        try:
+            return parse_size(text)
+        except UnitError as error:
+            self._problems.append(Problem(str(error), key=option, value=text))
+            return 0
+
+    def refuse(self) -> None:
+        """Tell all that was wrong.
+
+        Raises
+        ------
+        InputError
+            Something was.
+        """
+        if self._problems:
+            raise InputError(self._problems)
