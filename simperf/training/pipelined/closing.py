@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Generator, Hashable, Sequence
+from collections.abc import Callable, Collection, Generator, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
@@ -12,7 +12,7 @@ from simperf.execution.process_group import ProcessGroup
 from simperf.execution.session import Session
 from simperf.training.pipelined.classes import Classes
 from simperf.training.pipelined.closed import ClosedLayer, ClosedPass, never_closed, play_alone
-from simperf.training.pipelined.communicators import Communicator, Dimension, Payload
+from simperf.training.pipelined.communicators import AROUND, INSIDE, REPLICAS, Communicator, Dimension, Payload, Place
 from simperf.training.pipelined.groups import ClassMember
 from simperf.training.pipelined.stage import StageProcess
 from simperf.training.pipelined.stage_time import StageTime
@@ -39,7 +39,7 @@ class ClassLinks:
         first = {colour: index for index, colour in reversed(list(enumerate(classes.communicators)))}
         self._of: dict[int, frozenset[int]] = {}  # classes of links, by the identity of their names
         self._users: dict[int, set[int]] = {}
-        self._in_turn = classes.in_turn
+        self._plans, self._in_turn = classes.plans, classes.in_turn
         touched = frozenset(changed)
         for colour, own in enumerate(classes.plans):
             sets = [one.channels for one in own.values() if one.channels is not None]
@@ -53,11 +53,30 @@ class ClassLinks:
                 if touched and not touched.isdisjoint(each):
                     users.add(_OTHER)
 
-    def carry_only(self, own: Collection[int]) -> bool:
+    def closed(self, classes: Mapping[Place, int], *, units: bool) -> Literal["always", "in turn", ""]:
+        """When nothing outside touches the layers of a rank, see `close_layers`.
+
+        Parameters
+        ----------
+        classes : mapping of Place to int
+            Of the rank's communicators.
+        units : bool
+            Whether weights are gathered as they are needed.
+        """
+        own = {colour for key, colour in classes.items() if key in INSIDE}
+        around = [colour for key, colour in classes.items() if key in AROUND or key in REPLICAS.values()]
+        # gradients and weights hold multiprocessors of the device, whatever links they go over
+        held = any(plan.blocks for colour in around for plan in self._plans[colour].values())
+        alone = self._carry_only(own)
+        if alone and not held:
+            return "always"
+        return "in turn" if not units and (alone or self._carry_in_turn(own)) else ""
+
+    def _carry_only(self, own: Collection[int]) -> bool:
         """Whether the links of some classes of communicators carry nothing but what these do."""
         return all(self._users[name].issubset(own) for colour in own for name in self._of[colour])
 
-    def carry_in_turn(self, own: Collection[int]) -> bool:
+    def _carry_in_turn(self, own: Collection[int]) -> bool:
         """Whether they carry nothing else but gradients and weights, which never travel beside these classes' own."""
         return all(
             (colour, other) in self._in_turn

@@ -6,7 +6,7 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 from simperf.collectives.settings import default_algorithm
 from simperf.engine.device import Device
@@ -20,9 +20,6 @@ from simperf.training.pipelined.channels import Placer
 from simperf.training.pipelined.classes import Classes, refine
 from simperf.training.pipelined.closing import ClassLinks, close_layers
 from simperf.training.pipelined.communicators import (
-    AROUND,
-    INSIDE,
-    REPLICAS,
     Communicator,
     Joined,
     Key,
@@ -154,39 +151,35 @@ class Pipeline:
             m.ranks[device.name] = RankClass(
                 like, stage=stage, streams=dimensions_of_streams(own), numbers=numbers, mesh=mesh
             )
-            kernel, speed = partial(self._kernel, m, device, self.speed(rank)), self.speed(rank)
-            mine = works[self.place(rank)]
-            given = (rank, device, stage, mine, own, buckets[stage], self.pacing, kernel, speed, steps)
-            if work.offload:
-                found.append(self._offloaded(m, OffloadedStage(*given)))
-            else:
-                found.append(ShardedStage(*given) if work.units else StageProcess(*given))
-        for each in found:
-            each.spent.listen(each.device.stream())
-            if work.captured:
-                each.graphs = LayerGraphs.of(m.profile, each.work.all_layers(each.stage))
+            found.append(self._process(m, rank, device, works[self.place(rank)], own, buckets[stage], steps))
         if reuse and not exact:
             links = ClassLinks(classes, groups, tuple(map(str, self.marks)))
-
-            def closed(one: StageProcess) -> Literal["always", "in turn", ""]:
-                mine = {key: classes.communicators[index] for key, index in keys[one.rank].items()}
-                own = {colour for key, colour in mine.items() if key in INSIDE}
-                around = [colour for key, colour in mine.items() if key in AROUND or key in REPLICAS.values()]
-                # gradients and weights hold multiprocessors of the device, whatever links they go over
-                held = any(plan.blocks for colour in around for plan in classes.plans[colour].values())
-                if links.carry_only(own) and not held:
-                    return "always"
-                alone = links.carry_only(own) or links.carry_in_turn(own)
-                return "in turn" if not work.units and alone else ""
-
-            close_layers(m, found, closed)
+            mine = {rank: {key: classes.communicators[one] for key, one in own.items()} for rank, own in keys.items()}
+            close_layers(m, found, lambda one: links.closed(mine[one.rank], units=bool(work.units)))
         return found
 
-    def _offloaded(self, m: Session, made: OffloadedStage) -> OffloadedStage:
-        """The process with its host."""
-        (host,) = hosts_of(m.machine, [made.device.name])
-        made.host, made.cpu = host, m.simulation.device(host)
-        made.bandwidth = getattr(m.machine.nodes[host].part, "memory_bandwidth", math.inf)
+    def _process(
+        self,
+        m: Session,
+        rank: int,
+        device: Device,
+        work: StepWork,
+        own: dict[Key | Boundary, ProcessGroup],
+        buckets: list[LayerBucket],
+        steps: int,
+    ) -> StageProcess:
+        """The process of a rank that does this work and has these groups."""
+        stage, speed = self.stage(rank), self.speed(rank)
+        kernel = partial(self._kernel, m, device, speed)
+        kind = OffloadedStage if work.offload else ShardedStage if work.units else StageProcess
+        made = kind(rank, device, stage, work, own, buckets, self.pacing, kernel, speed, steps)
+        if isinstance(made, OffloadedStage):
+            (host,) = hosts_of(m.machine, [device.name])
+            made.host, made.cpu = host, m.simulation.device(host)
+            made.bandwidth = getattr(m.machine.nodes[host].part, "memory_bandwidth", math.inf)
+        made.spent.listen(device.stream())
+        if work.captured:
+            made.graphs = LayerGraphs.of(m.profile, work.all_layers(stage))
         return made
 
     def joined(self) -> list[Joined]:
