@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from simperf.accuracy.cases import source_of
 from simperf.accuracy.fitted_constants import constants_behind
 from simperf.accuracy.kernel_tables import GPUS, added_time, kernel_reader
@@ -21,7 +19,7 @@ from simperf.cost import GpuRates, Roofline
 from simperf.errors import InputError, Problem
 from simperf.hardware import Catalog
 
-__all__ = ["ErrorSummary", "KernelError", "kernel_table", "predict_roofline", "roofline_errors", "summarize"]
+__all__ = ["KernelError", "kernel_table", "predict_roofline", "roofline_errors"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,44 +43,6 @@ class KernelError:
     predicted: float
     error: float
     regime: str
-
-
-@dataclass(frozen=True, slots=True)
-class ErrorSummary:
-    """Signed errors of several rows in short.
-
-    Parameters
-    ----------
-    rows : int
-        How many.
-    bias : float
-        Median of the signed errors.
-    median, p90 : float
-        Of their absolute values.
-    worst : float
-        The signed error of largest absolute value.
-    """
-
-    rows: int
-    bias: float
-    median: float
-    p90: float
-    worst: float
-
-
-def summarize(errors: Iterable[KernelError]) -> ErrorSummary:
-    """Bias, median, 90th percentile and worst of the signed errors."""
-    signed = np.array([row.error for row in errors])
-    if not signed.size:
-        raise InputError(Problem("there are no rows to summarize", expected="one row or more"))
-    size = np.abs(signed)
-    return ErrorSummary(
-        rows=len(signed),
-        bias=float(np.median(signed)),
-        median=float(np.median(size)),
-        p90=float(np.quantile(size, 0.9)),
-        worst=float(signed[int(np.argmax(size))]),
-    )
 
 
 def predict_roofline(

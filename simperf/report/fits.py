@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from simperf.accuracy.fits.rows import FitRow
     from simperf.calibrate.validate import Validation
 
-__all__ = ["fits_markdown", "fits_text"]
+__all__ = ["fits_markdown"]
 
 _HEAD = """## How right fitted models are
 
@@ -101,16 +101,3 @@ def _validation(found: Validation) -> list[str]:
         )
     lines += ["", *(f"Not predicted: {series}: {reason}." for series, reason in found.skipped.items())]
     return lines
-
-
-def fits_text(rows: Sequence[FitRow]) -> str:
-    """For the terminal: a line a row."""
-    lines = []
-    section = ""
-    for row in rows:
-        if row.section != section:
-            section = row.section
-            lines += ["", section]
-        reached = _percent(row.reached) or row.note
-        lines.append(f"  {row.name:<48} {row.what:<34} {reached:>8} {_goal(row).replace('*', '')}")
-    return "\n".join(lines[1:])

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from simperf.accuracy.kernel_tables import GPUS, measured_ops
-from simperf.accuracy.kernels import KernelError, predict_roofline, roofline_errors, summarize
+from simperf.accuracy.kernels import predict_roofline, roofline_errors
 from simperf.cost import Roofline
 from simperf.errors import InputError
 from simperf.hardware import Catalog
@@ -95,15 +95,6 @@ def test_the_constant_of_the_measuring_program_is_added():
     columns = ["op", "B", "H", "latency_ms"]
     assert errors(case(columns, row, repo="sitar-lab/NeuSight"))[0].error == pytest.approx(0)
     assert errors(case(columns, row, repo="sitar-lab/NeuSight"), harness=0.0)[0].predicted == pytest.approx(0.12e-3)
-
-
-def test_summary():
-    rows = [KernelError("", 1.0, 1.0 + e, e, "memory") for e in (-0.5, -0.1, 0.0, 0.1, 0.2)]
-    found = summarize(rows)
-    assert (found.rows, found.bias, found.median, found.worst) == (5, 0.0, 0.1, -0.5)
-    assert found.p90 == pytest.approx(0.38)
-    with pytest.raises(InputError, match="no rows"):
-        summarize([])
 
 
 def test_what_cannot_be_predicted_is_left_out_or_refused():

@@ -1,7 +1,7 @@
 """Tables of fits: how wide the intervals are stands beside how many points they hold."""
 
 from simperf.accuracy.fits.rows import FitRow
-from simperf.report.fits import fits_markdown, fits_text
+from simperf.report.fits import fits_markdown
 
 NONE = float("nan")
 ROWS = [
@@ -27,4 +27,3 @@ def test_coverage_and_half_width_of_every_row_and_of_the_section():
 
 def test_a_row_that_was_not_fitted_says_why():
     assert "| d | not fitted | 0 |  |  |  |  |  |  |  |  | no curve |" in fits_markdown(ROWS)
-    assert "no curve" in fits_text(ROWS)

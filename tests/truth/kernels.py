@@ -9,12 +9,12 @@ import sys
 import numpy as np
 
 from simperf.accuracy.fits.products import fit_products
-from simperf.accuracy.kernel_intervals import interval_grades
 from simperf.accuracy.lattice_profile import kernel_calls, lattice_models
 from simperf.accuracy.product_tables import product_tables
 from simperf.accuracy.products import SHOWN_ONLY, product_grades
 from simperf.report.accuracy_output import product_lines
 from tests.truth import attention_shapes, moe_shapes, scaled_figures
+from tests.truth.kernel_intervals import interval_grades
 from tests.truth.ratchet import truth_folder
 
 #: median absolute errors that are asked for: own GPU's other shapes, GPU left out; by layer and whether M >= 1024

@@ -10,8 +10,8 @@ from statistics import median
 
 from simperf.accuracy.large_cases import LeftOut, read_large_cases
 from simperf.accuracy.large_grades import reasons_counted
-from simperf.accuracy.large_percentiles import PERCENTS, drawn_ratios, measured_ratios, noise_distributions
 from simperf.errors import SimperfError
+from tests.truth.step_noise import PERCENTS, drawn_ratios, measured_ratios, noise_distributions
 
 
 def percentile_lines(folder, families=(), *, only="*", draws=0):

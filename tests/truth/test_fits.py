@@ -5,7 +5,7 @@ import math
 import pytest
 
 from simperf.accuracy.nccl_cases import series_of
-from simperf.report.fits import fits_markdown, fits_text
+from simperf.report.fits import fits_markdown
 from tests.truth.ratchet import fits
 
 pytest.importorskip("scipy")
@@ -117,7 +117,7 @@ def test_boards_of_little_power(kernels):
 def test_the_table_of_kernels_says_what_was_met(kernels):
     rows = list(kernels.values())
     assert "goals met" in fits_markdown(rows)
-    assert "all of P100-PCIE" in fits_text(rows)
+    assert "all of P100-PCIE" in fits_markdown(rows)
 
 
 def test_intervals_of_halves_of_kernels(kernels):

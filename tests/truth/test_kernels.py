@@ -2,10 +2,10 @@
 
 import pytest
 
-from simperf.accuracy.kernel_intervals import interval_grades
 from simperf.accuracy.lattice_profile import product_calls
 from simperf.accuracy.product_tables import product_tables
 from simperf.accuracy.products import product_grades
+from tests.truth.kernel_intervals import interval_grades
 from tests.truth.scaled_figures import report as scaled_report
 
 

@@ -2,17 +2,17 @@
 
 import pytest
 
-from simperf.accuracy.large_percentiles import (
+from simperf.accuracy.large_stacks import profile_of
+from tests.accuracy.test_large_cases import CASE, read
+from tests.truth.kernel_noise import deviations
+from tests.truth.large_models import main
+from tests.truth.step_noise import (
     PERCENTS,
     NoiseDistribution,
     drawn_ratios,
     measured_ratios,
     noise_distributions,
 )
-from simperf.accuracy.large_stacks import profile_of
-from tests.accuracy.test_large_cases import CASE, read
-from tests.truth.kernel_noise import deviations
-from tests.truth.large_models import main
 
 LOGGED = {**CASE["measured"], "step_p10": 1.9, "step_p50": 2.0, "step_p90": 2.1, "step_p99": 2.5, "step_max": 3.0}
 

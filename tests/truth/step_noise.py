@@ -1,6 +1,6 @@
 """Ratios of percentiles of step times: as a source logged them, and as steps with noise are drawn.
 
-The file ``data/large_noise.toml`` says what varies, with sources; none of it is of steps of large models. A scenario
+The file ``step_noise.toml`` says what varies, with sources; none of it is of steps of large models. A scenario
 without it has no noise: all its percentiles are the same.
 """
 
@@ -22,7 +22,7 @@ __all__ = ["PERCENTS", "NoiseDistribution", "drawn_ratios", "measured_ratios", "
 
 #: percentiles that are told as ratios to the median
 PERCENTS = (10, 90, 99)
-_DATA = Path(__file__).parent / "data" / "large_noise.toml"
+_DATA = Path(__file__).with_suffix(".toml")
 
 
 @dataclass(frozen=True, slots=True)
