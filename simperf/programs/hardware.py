@@ -19,7 +19,7 @@ from simperf.execution.drives import find_disk
 from simperf.execution.session import Session
 from simperf.programs.parameters import Count
 from simperf.programs.registry import program
-from simperf.units import Bytes, Seconds
+from simperf.units import Bytes
 
 __all__ = ["disk_reads", "memory_reads", "pointer_chase", "round_trips", "sends"]
 
@@ -194,7 +194,6 @@ def round_trips(
     reply: Bytes = 1000,
     n: Count = 1,
     protocol: Literal["udp", "tcp"] = "udp",
-    think: Seconds = 0.0,
 ) -> Program:
     """Ask a far machine and wait for its answer (section 12.4, exercises 10 and 13).
 
@@ -212,16 +211,12 @@ def round_trips(
         questions, one after the other
     protocol : str
         udp sends at once; tcp first opens a connection, which takes a round trip of its own
-    think : float
-        time that the far machine needs for an answer
     """
     if protocol == "tcp":
         yield wait(m.send(near, far, 0.0, name="SYN"))
         yield wait(m.send(far, near, 0.0, name="SYN-ACK"))
     for _ in range(n):
         yield m.send(near, far, nbytes, name="question")
-        if think:
-            yield m.simulation.env.timeout(think)
         yield m.send(far, near, reply, name="answer")
     m.work("questions", n)
     m.metric("round trip", m.now / n, "s")

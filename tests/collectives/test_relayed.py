@@ -16,6 +16,7 @@ from simperf.collectives.relayed import TokenKernel, relayed_channels
 from simperf.errors import InputError
 from simperf.hardware import Catalog, build_machine
 from simperf.workload.token_copies import TokenCopies
+from tests.collectives.test_exchange import moved
 
 FABRIC = {"type": "rail", "link": "infiniband-ndr", "switch": "infiniband-ndr-switch"}
 TABLES = Path(os.environ.get("SIMPERF_TRUTH", Path(__file__).parents[3] / "shared" / "truth")) / "llm" / "kernels"
@@ -44,15 +45,6 @@ def test_all_experts_are_always_reached_and_one_as_often_as_it_is_chosen():
     for copies in (TokenCopies(64, 6), TokenCopies(64, 6, 8, 3)):
         assert copies.reach(64) == pytest.approx(1.0)
         assert 64 * copies.reach(1) == pytest.approx(6.0)
-
-
-def moved(channels):
-    """Bytes on each link."""
-    found = {}
-    for one, nbytes in channels.moved():
-        for name in one.names:
-            found[name] = found.get(name, 0.0) + nbytes
-    return found
 
 
 @pytest.mark.parametrize("name", ["dispatch", "combine"])

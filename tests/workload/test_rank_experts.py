@@ -16,17 +16,8 @@ from simperf.workload.transformers.flops import step_flops
 from simperf.workload.transformers.parallel import ExpertSizes, Spread, rank_passes
 from simperf.workload.transformers.passes import Sync
 from simperf.workload.transformers.shipped import shipped_transformers
+from tests.workload.test_rank_passes import FUSED
 
-FUSED = LayerKernels(
-    norm="fused",
-    rotary="fused",
-    activation="fused",
-    residual="fused",
-    cross_entropy="fused",
-    gradients="fp32",
-    gradient_accumulation="fused",
-    placeholders="by-shape",
-)
 EAGER = LayerKernels(norm="fused", bias="unfused", gradient_overlap="alone")
 MIXTURE = Transformer(
     layers=3,

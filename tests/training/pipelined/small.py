@@ -1,7 +1,8 @@
-"""Small models of hand-made layers, and pipelines of them."""
+"""Small models of hand-made layers and pipelines of them, and runs of small transformers."""
 
 from dataclasses import replace
 
+import simperf
 from simperf.engine.simulation import Simulation
 from simperf.execution.profile import FREE
 from simperf.execution.session import Session
@@ -13,10 +14,29 @@ from simperf.training.pipelined.play import Pipeline
 from simperf.training.pipelined.weight_units import UnitBytes, weight_units
 from simperf.training.pipelined.work import StepEnd, StepWork
 from simperf.training.stragglers import change_links
-from simperf.training.strategies import DataExchange
+from simperf.training.strategies import DataExchange, ModelParallel
 from simperf.workload.op import Op
 from simperf.workload.transformers.dimensions import Weight
 from simperf.workload.transformers.passes import Await, LayerPasses, Sync
+
+
+def train(layout, *, model, on="dgx-a100-80gb", batch=8, set=None, **options):
+    """Two steps of a transformer that a layout divides, by Megatron-Core."""
+    return simperf.train(
+        model,
+        on=on,
+        layout=layout,
+        strategy=ModelParallel(**{"sequence_parallel": layout.get("tp", 1) > 1, **options}),
+        stack="megatron-core",
+        precision="bf16-master",
+        batch=batch,
+        set={"program.steps": 2, **(set or {})},
+    )
+
+
+def step_time(result):
+    """Time of a step [s]."""
+    return result.metrics["time per step"].value
 
 
 def op(name, time):

@@ -1,11 +1,12 @@
 """Jobs whose ranks share sequences: every rank played takes as long, and what is exposed is told."""
 
+from functools import partial
+
 import pytest
 
-import simperf
 from simperf.errors import InputError
-from simperf.training.strategies import ModelParallel
 from simperf.workload.transformers import Transformer
+from tests.training.pipelined.small import step_time, train
 
 LLAMA = Transformer(layers=4, hidden=512, heads=8, ffn=1024, vocabulary=1024, sequence=8192)
 MIXTURE = Transformer(
@@ -13,21 +14,7 @@ MIXTURE = Transformer(
 )
 
 
-def run(layout, *, model=LLAMA, batch=8, set=None, **options):
-    return simperf.train(
-        model,
-        on="dgx-a100-80gb",
-        layout=layout,
-        strategy=ModelParallel(**{"sequence_parallel": layout.get("tp", 1) > 1, **options}),
-        stack="megatron-core",
-        precision="bf16-master",
-        batch=batch,
-        set={"program.steps": 2, **(set or {})},
-    )
-
-
-def time(result):
-    return result.metrics["time per step"].value
+run = partial(train, model=LLAMA)
 
 
 @pytest.mark.parametrize("exchange", ["ring", "all-gather", "all-to-all"])
@@ -44,7 +31,7 @@ def test_every_rank_played_takes_as_long(layout, model, exchange):
     few, every = (
         run(layout, model=model, context_exchange=exchange, set=set) for set in ({}, {"program.exact": "yes"})
     )
-    assert time(few) == pytest.approx(time(every), rel=1e-9)
+    assert step_time(few) == pytest.approx(step_time(every), rel=1e-9)
     metrics = few.metrics
     assert metrics["stage 0: exposed context"].value >= 0.0
     assert metrics["stage 0: exposed context"].value + metrics["stage 0: hidden context"].value > 0.0

@@ -1,15 +1,18 @@
 """Jobs with experts: every rank played takes as long, the fullest rank gates, and what cannot be spread is refused."""
 
+from functools import partial
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import simperf
 from simperf.errors import InputError
-from simperf.training.strategies import DataExchange, ModelParallel
+from simperf.training.strategies import DataExchange
 from simperf.workload.routing import Routing
 from simperf.workload.transformers import Transformer
 from simperf.workload.transformers.parallel import ExpertSizes
+from tests.training.pipelined.small import step_time, train
 
 MIXTURE = Transformer(
     layers=2,
@@ -26,22 +29,7 @@ MIXTURE = Transformer(
 )
 
 
-def run(layout, *, on="dgx-a100-80gb", batch=8, model=MIXTURE, set=None, **options):
-    strategy = ModelParallel(**{"sequence_parallel": layout.get("tp", 1) > 1, **options})
-    return simperf.train(
-        model,
-        on=on,
-        layout=layout,
-        strategy=strategy,
-        stack="megatron-core",
-        precision="bf16-master",
-        batch=batch,
-        set={"program.steps": 2, **(set or {})},
-    )
-
-
-def time(result):
-    return result.metrics["time per step"].value
+run = partial(train, model=MIXTURE)
 
 
 def waited(result):
@@ -70,7 +58,7 @@ def test_every_rank_played_takes_as_long(sizes, load, capacity, bucket, sharded)
     layout = {**sizes, "sharding": "zero-1" if sharded else "none"}
     options = {"routing": Routing(load, capacity=capacity), "exchange": DataExchange(bucket=bucket)}
     few, every = run(layout, **options), run(layout, set={"program.exact": "yes"}, **options)
-    assert time(few) == pytest.approx(time(every), rel=1e-9)
+    assert step_time(few) == pytest.approx(step_time(every), rel=1e-9)
 
 
 def test_experts_over_servers_take_as_long_with_every_rank_played():
@@ -81,15 +69,15 @@ def test_experts_over_servers_take_as_long_with_every_rank_played():
             run({"dp": 16, "ep": 8}, on=cluster, batch=32, routing=routing, set=set)
             for set in ({}, {"program.exact": "yes"})
         )
-        assert time(few) == pytest.approx(time(every), rel=1e-9)
+        assert step_time(few) == pytest.approx(step_time(every), rel=1e-9)
 
 
 def test_the_fullest_rank_gates_and_the_others_wait():
     even, uneven = run({"dp": 8, "ep": 8}), run({"dp": 8, "ep": 8}, routing=Routing("power-law-1.2"))
-    assert time(uneven) > time(even)
+    assert step_time(uneven) > step_time(even)
     assert even.metrics["stage 0: exposed expert"].value > 0.0
     given = run({"dp": 8, "ep": 8}, routing=Routing(shares=(1.0,) * 8))
-    assert time(given) == time(even)
+    assert step_time(given) == step_time(even)
 
 
 def test_a_step_with_experts_is_kernels_waits_and_exposed_communication():
@@ -99,7 +87,7 @@ def test_a_step_with_experts_is_kernels_waits_and_exposed_communication():
         parts = [
             value for name, value in metrics.items() if name.startswith(f"stage {stage}: ") and "hidden" not in name
         ]
-        assert sum(parts) == pytest.approx(time(result), rel=1e-6)
+        assert sum(parts) == pytest.approx(step_time(result), rel=1e-6)
 
 
 def test_optimizer_states_of_experts_are_shared_by_their_copies():
@@ -129,7 +117,7 @@ def test_what_cannot_be_spread_is_refused_with_what_would(layout, options, words
 def test_a_file_says_the_same_as_a_call():
     result = run({"dp": 8, "ep": 4}, routing=Routing(capacity=1.0, padded=True))
     again = simperf.run(simperf.make_scenario(result.scenario))
-    assert time(again) == time(result)
+    assert step_time(again) == step_time(result)
 
 
 def test_copies_are_of_all_experts():
@@ -149,7 +137,7 @@ def test_ranks_whose_parts_a_switch_adds_up_are_one_class(slow):
     layout, options = {"dp": 2, "tp": 4, "ep": 4, "etp": 1}, {"on": "dgx-h100", "batch": 4}
     few = run(layout, set=set, **options)
     every = run(layout, set={**set, "program.exact": "yes"}, **options)
-    assert time(few) == pytest.approx(time(every), rel=1e-9)
+    assert step_time(few) == pytest.approx(step_time(every), rel=1e-9)
     assert any("1 of 8 ranks" in note for note in few.notes) == (not slow)
 
 
@@ -165,18 +153,18 @@ def test_the_fullest_rank_stands_for_all(sizes, shares, recompute):
     each = run(sizes, recompute=recompute, routing=Routing(shares=tuple(map(float, shares))))
     fullest = run(sizes, recompute=recompute, routing=Routing(shares=tuple(map(float, 2 * shares))))
     # products of fewer rows that take longer, by nanoseconds, keep the fullest rank waiting for just as long
-    assert time(fullest) == pytest.approx(time(each) - waited(each), rel=1e-9)
+    assert step_time(fullest) == pytest.approx(step_time(each) - waited(each), rel=1e-9)
     assert fullest.metrics["memory"].value == each.metrics["memory"].value
 
 
 def test_draws_are_between_the_best_and_the_worst_of_them():
     layout = {"dp": 8, "ep": 8}
-    alone = [time(run(layout, batch=64, routing=Routing(f"power-law-1.2/{number}"))) for number in range(4)]
+    alone = [step_time(run(layout, batch=64, routing=Routing(f"power-law-1.2/{number}"))) for number in range(4)]
     drawn = run(layout, batch=64, routing=Routing("power-law-1.2", draws=4))
-    assert min(alone) < time(drawn) < max(alone)
+    assert min(alone) < step_time(drawn) < max(alone)
     again = run(layout, batch=64, routing=Routing("power-law-1.2", draws=4))
     other = run(layout, batch=64, routing=Routing("power-law-1.2", draws=4), set={"run.seed": 7})
-    assert time(again) == time(drawn) != time(other)
+    assert step_time(again) == step_time(drawn) != step_time(other)
     assert any("4 loads" in note for note in drawn.notes)
 
 
