@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from inspect import getdoc
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 
 from simperf.errors import UnknownNameError
 from simperf.execution import MODES
+from simperf.formats import FORMAT
 from simperf.hardware.kinds import MODELS
+from simperf.layout import Layout
 from simperf.programs import PROGRAMS, Parameter, ProgramSpec
 from simperf.programs.adapters import adapter
+from simperf.programs.parameters import parameter_docs
 from simperf.result_file import ResultFile
 from simperf.scenario.expectation import KINDS as EXPECTATION_KINDS
-from simperf.scenario.format_schemas import layout_schema, model_schema, model_table_schema
 from simperf.scenario.schema import CalibrationTable, CostTable, ExecutionTable, HeadTable, RunTable, VariantTable
 from simperf.units import DIMENSIONS
+from simperf.workload import zoo
+from simperf.workload.transformers import Transformer
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 __all__ = ["json_schema"]
 
@@ -60,7 +69,7 @@ def json_schema(kind: str) -> Schema:
     if kind == "result":
         return {"$schema": _DRAFT, **ResultFile.model_json_schema(), "title": "simperf result"}
     if kind in ("model", "layout"):
-        own = model_schema() if kind == "model" else layout_schema()
+        own = _model_schema() if kind == "model" else _layout_schema()
         return {"$schema": _DRAFT, "title": f"simperf {kind}", **own}
     if kind == "stack":
         return {"$schema": _DRAFT, "title": "simperf stack", **_with_units(_stack())}
@@ -138,8 +147,8 @@ def _scenario() -> Schema:
     expect, measured = _expect(), _expect(measured=True)
     properties |= {
         "machine": {"anyOf": [named, *own], "description": "a machine of the catalogue, or one that is wired here"},
-        "model": model_table_schema(),
-        "layout": layout_schema(),
+        "model": _model_table_schema(),
+        "layout": _layout_schema(),
         **_job_tables(),
         "frontend": _table({"use": {"type": "string", "examples": ["pytorch"]}, **numbers}),
         "program": {"oneOf": [*(_program(name, PROGRAMS[name]) for name in PROGRAMS), _python()]},
@@ -270,3 +279,38 @@ def _expect(*, measured: bool = False) -> Schema:
         },
         "patternProperties": {r"^(metrics|breakdown|floor|utilisation)\..+$": number},
     }
+
+
+def _layout_schema() -> Schema:
+    """Of a layout's file, and of ``[layout]``."""
+    return _of(Layout, order={"type": "string", "examples": ["-".join(Layout().order)]})
+
+
+def _model_schema() -> Schema:
+    """Of a model's file that says its dimensions."""
+    return _of(Transformer)
+
+
+def _model_table_schema() -> Schema:
+    """Of ``[model]``: a name, a configuration, or dimensions."""
+    text = {"type": "string", "minLength": 1}
+    shared = {"format": {"const": FORMAT}}
+    files = "of `simperf zoo list`, or a traced model's file"
+    named = {**shared, "name": {**text, "description": files, "examples": list(zoo.names())[:3]}}
+    config = {**text, "description": "config.json of Hugging Face, or its folder", "examples": ["config.json"]}
+    named["sequence"] = {"type": "integer", "minimum": 1, "description": "of a model by its dimensions"}
+    configured = {**shared, "config": config, "sequence": {"type": "integer", "minimum": 1}}
+    return {"anyOf": [_table(named, required=["name"]), _table(configured, required=["config"]), _model_schema()]}
+
+
+def _of(kind: type[DataclassInstance], **instead: Mapping[str, Any]) -> Schema:
+    """Schema of the table of a dataclass."""
+    docs, hints = parameter_docs(getdoc(kind) or ""), get_type_hints(kind)
+    properties: Schema = {"format": {"const": FORMAT}}
+    for one in fields(kind):
+        found = dict(instead.get(one.name) or TypeAdapter(hints[one.name]).json_schema())
+        found |= {"minimum": 1 if one.default in (MISSING, 1) else 0} if hints[one.name] is int else {}
+        found |= {"default": one.default} if isinstance(one.default, bool | int | str) else {}
+        properties[one.name] = {**found, "description": docs.get(one.name, "")}
+    needed = [one.name for one in fields(kind) if one.default is MISSING]
+    return _table(properties, **({"required": needed} if needed else {}))
