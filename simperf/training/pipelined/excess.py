@@ -21,7 +21,7 @@ from simperf.workload.transformers.passes import Sync
 
 __all__ = ["least_events", "refuse_numbers", "refuse_processes"]
 
-#: events of a pass of a stage, and of a pass over a layer, at least
+#: events of a pass of a stage (counted by test_excess), and of a pass over a layer, at least
 PASS, LAYER = 6.0, 2.0
 #: events of a kernel that is launched by itself, and of a collective, which is awaited too
 KERNEL, COLLECTIVE = 0.9, 10.0

@@ -3,12 +3,13 @@
 import time
 
 import pytest
+import simpy
 
 from simperf import Layout, ModelParallel, Transformer, run, train
 from simperf.errors import DeviceMemoryError, InputError
 from simperf.memory import ChunkMemory, LayerMemory, stage_memory
 from simperf.schedules import make_schedule
-from simperf.training.pipelined.excess import least_events, refuse_numbers
+from simperf.training.pipelined.excess import PASS, least_events, refuse_numbers
 
 LAYOUT = Layout(tp=2, pp=2, dp=2)
 
@@ -48,6 +49,21 @@ def test_numbers_that_are_too_large_are_named(job, key, value):
     assert f"{key}: about" in message
     assert "events would be simulated" in message
     assert value in message
+
+
+def test_events_of_a_pass_are_those_that_a_run_has_more_of(monkeypatch):
+    """Twice the micro-batches are twice the passes; layers that are simulated once have no more events."""
+    counted, step = [], simpy.Environment.step
+    monkeypatch.setattr(simpy.Environment, "step", lambda env: counted.append(None) or step(env))
+
+    def events(batch):
+        counted.clear()
+        model = Transformer(layers=4, hidden=1024, heads=16, vocabulary=32000, sequence=1024)
+        job = {"stack": "megatron-core", "precision": "bf16-master", "batch": batch, "set": {"program.steps": 1}}
+        train(model, on="dgx-a100", layout=Layout(pp=2), strategy=ModelParallel(), record=False, **job)
+        return len(counted)
+
+    assert (events(32) - events(16)) / (16 * 2 * 2) == pytest.approx(PASS)
 
 
 def test_what_is_told_would_do():
