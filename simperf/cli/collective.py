@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from simperf.cli.completion import collective_names, machine_names
-from simperf.cli.options import Report, renamed, typed_options
+from simperf.cli.options import Language, Report, refuse_alone, renamed, typed_options
 
 __all__ = ["collective"]
 
@@ -201,6 +201,7 @@ def collective(
         typer.Option(metavar="FILE", help="Draw the machine with the load of every link.", rich_help_panel=Output),
     ] = None,
     report: Report = None,
+    language: Language = "en",
     beside: Annotated[
         Path | None,
         typer.Option(
@@ -226,6 +227,7 @@ def collective(
     from simperf.study.collective.machine import MachineChoice
     from simperf.study.collective.request import CollectiveRequest, SizeRange
 
+    refuse_alone(context, {"language": "report"})
     verify_outputs(plot=plot, map_file=map_file, report=report)
     typed = typed_options(context)
     shown = CollectiveOutput(
@@ -235,6 +237,7 @@ def collective(
         map_file=map_file,
         plot=plot,
         report=report,
+        language=language,
         measured=beside,
         command=command(),
         arguments=("simperf", *sys.argv[1:]),

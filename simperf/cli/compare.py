@@ -9,7 +9,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from simperf.cli.completion import scenario_names
-from simperf.cli.options import Engine, Force, Format, Plot, Report, Samples, Seed, Set, Vary, forced, refuse_alone
+from simperf.cli.options import (
+    Engine,
+    Force,
+    Format,
+    Language,
+    Plot,
+    Report,
+    Samples,
+    Seed,
+    Set,
+    Vary,
+    forced,
+    refuse_alone,
+)
 
 if TYPE_CHECKING:
     from simperf.analysis.check import Check
@@ -40,14 +53,15 @@ def compare(
     output: Format = "table",
     plot: Plot = None,
     report: Report = None,
+    language: Language = "en",
     seed: Seed = None,
 ) -> int:
     """Compare several scenarios, or the [[compare]] variants of one: which is faster, and why."""
-    from simperf.cli.outputs import verify_outputs
+    from simperf.cli.outputs import verify_outputs, write_report
     from simperf.cli.terminal import note, typed
     from simperf.report.comparisons import format_comparison
 
-    refuse_alone(context, {"engine": "samples"})
+    refuse_alone(context, {"engine": "samples", "language": "report"})
     verify_outputs(plot=plot, report=report)
     found = _Comparison(samples, engine)
     loaded = _load(files, forced(changes, force), seed)
@@ -61,11 +75,8 @@ def compare(
         plot_comparison(found.rows, plot)
         note(f"wrote {plot}")
     if report is not None:
-        from simperf.report.html import comparison_report, save_page
-
-        title = " and ".join(files)
-        save_page(comparison_report(found.rows, title=title, command=typed(), machines=found.machines), report)
-        note(f"wrote {report}: open it in a browser")
+        shown = {"title": " and ".join(files), "command": typed(), "machines": found.machines}
+        write_report(report, lambda pages: pages.comparison_report(found.rows, **shown), language)
     if found.overridden:
         note("the files' [expect] are not checked, as the command line changes what is run")
     return found.code

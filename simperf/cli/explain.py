@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
-from simperf.cli.options import Force, Format, Seed, Set, forced
+from simperf.cli.options import Force, Format, Language, Report, Seed, Set, forced, refuse_alone
 
 __all__ = ["explain"]
 
 
 def explain(
+    context: typer.Context,
     trace: Annotated[
         Path, typer.Argument(metavar="TRACE", help="What torch's profiler wrote of one rank: .json or .json.gz.")
     ],
@@ -29,10 +30,15 @@ def explain(
     force: Force = False,
     variant: Annotated[str, typer.Option("--variant", metavar="NAME", help="Take this [[compare]] variant.")] = "",
     output: Format = "table",
+    report: Report = None,
+    language: Language = "en",
     seed: Seed = None,
 ) -> None:
     """Say where a recorded step and the simulated one differ: by kernel family, communication, host and waits."""
-    from simperf.cli.terminal import note, note_code
+    from rich.text import Text
+
+    from simperf.cli.outputs import verify_outputs, write_report
+    from simperf.cli.terminal import note, note_code, typed
     from simperf.json_format import json_text
     from simperf.report.rows import rows_text
     from simperf.report.studies import rows_view
@@ -41,6 +47,8 @@ def explain(
     from simperf.scenario.load import pick_variant
     from simperf.study.explain import explain as explained
 
+    refuse_alone(context, {"language": "report"})
+    verify_outputs(report=report, reads=[trace])
     note_code(file, changes or ())
     scenario = load_scenario(file, forced(changes, force), seed=seed)
     if variant:
@@ -53,6 +61,8 @@ def explain(
         typer.echo(rows_text(found.to_dict()["parts"], "csv", units=units))
     else:
         typer.echo(to_text(rows_view(*found.rows())))
-        typer.echo(found.told)
+        typer.echo(to_text(Text(found.told)))
     for one in found.notes:
         note(one)
+    if report is not None:
+        write_report(report, lambda pages: pages.difference_report(found, command=typed()), language)

@@ -94,7 +94,7 @@ def show_guide(
     target: Annotated[Path | None, typer.Option("--output", metavar="FILE", help="Write Markdown: .md.")] = None,
     output: Format = "table",
 ) -> None:
-    """Print the guide for who teaches: goals, minutes, and the answers, which the simulator gives."""
+    """Print the guide for teachers: goals, minutes, and the answers, which the simulator gives."""
     from simperf.cli.outputs import verify_outputs
     from simperf.cli.terminal import note
     from simperf.files import write_text

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from simperf.cli.completion import scenario_names
-from simperf.cli.options import Engine, Force, Format, Report, Samples, Seed, Set, Vary, forced, refuse_alone
+from simperf.cli.options import Engine, Force, Format, Language, Report, Samples, Seed, Set, Vary, forced, refuse_alone
 
 __all__ = ["limits"]
 
@@ -49,10 +49,11 @@ def limits(
     output: Format = "table",
     plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw the tornado.")] = None,
     report: Report = None,
+    language: Language = "en",
     seed: Seed = None,
 ) -> int:
     """Say what limits a scenario: its critical path, and what each resource would bring if it were faster."""
-    from simperf.cli.outputs import verify_outputs
+    from simperf.cli.outputs import verify_outputs, write_report
     from simperf.cli.terminal import note, note_code, play, typed
     from simperf.report.limits import limits_output, plot_limits
     from simperf.scenario import load_scenario
@@ -61,7 +62,7 @@ def limits(
     from simperf.study.limits import limits as find_limits
     from simperf.study.sensitivity import screening
 
-    refuse_alone(context, {"by": "flip", "method": "vary", "trajectories": "vary"})
+    refuse_alone(context, {"by": "flip", "method": "vary", "trajectories": "vary", "language": "report"})
     verify_outputs(plot=plot, report=report)
     note_code(file, changes or ())
     scenario = load_scenario(file, forced(changes, force), seed=seed)
@@ -77,11 +78,8 @@ def limits(
         plot_limits(found, plot)
         note(f"wrote {plot}")
     if report is not None:
-        from simperf.report.html import limits_report, save_page
-
-        page = limits_report(found, flips=turns, influences=influences, machine=scenario.machine, command=typed())
-        save_page(page, report)
-        note(f"wrote {report}: open it in a browser")
+        shown = {"flips": turns, "influences": influences, "machine": scenario.machine, "command": typed()}
+        write_report(report, lambda pages: pages.limits_report(found, **shown), language)
     if scenario.variants and not variant:
         note(f"the file has {len(scenario.variants)} variants: --variant NAME looks at one of them")
     return 0

@@ -12,6 +12,7 @@ __all__ = [
     "Force",
     "Format",
     "Kind",
+    "Language",
     "Plot",
     "Report",
     "Seed",
@@ -56,6 +57,9 @@ TraceRanks = Annotated[
 Plot = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw a picture: .png, .svg or .pdf.")]
 Report = Annotated[
     Path | None, typer.Option("--report", metavar="FILE", help="Write a page that needs no network: .html.")
+]
+Language = Annotated[
+    Literal["en", "zh"], typer.Option("--language", help="Language of --report: English, or Simplified Chinese.")
 ]
 Kind = Annotated[
     Literal["overview", "gantt", "queue", "memory", "roofline", "pipeline", "stages"],

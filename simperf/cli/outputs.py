@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from simperf.cli.terminal import note
 from simperf.outputs import DATA, PAGE, PICTURE
@@ -14,7 +14,7 @@ from simperf.outputs import DATA, PAGE, PICTURE
 if TYPE_CHECKING:
     from simperf.results import Result
 
-__all__ = ["read_ranks", "verify_outputs", "write_outputs"]
+__all__ = ["read_ranks", "verify_outputs", "write_outputs", "write_report"]
 
 #: ranks that a trace shows by their numbers, at most
 MOST_RANKS = 1024
@@ -138,3 +138,13 @@ def write_outputs(
 
         draw(result, plot, kind)
         note(f"wrote {plot}")
+
+
+def write_report(path: Path, made: Callable[[Any], str], language: str = "en") -> None:
+    """Write a page that `made` makes of `simperf.report.html`, in a language, and say where it is."""
+    from simperf.report import html
+    from simperf.report.language import spoken
+
+    with spoken(language, drawn=False):
+        html.save_page(made(html), path)
+    note(f"wrote {path}: open it in a browser")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from simperf.cli.options import Force, Format, Report, Samples, refuse_alone, typed_options
+from simperf.cli.options import Force, Format, Language, Report, Samples, refuse_alone, typed_options
 
 if TYPE_CHECKING:
     from simperf.study.layouts import LayoutRequest
@@ -21,7 +21,7 @@ _OF_PLAN = ("tokens", "deadline", "budget")
 _WITH_LAYOUTS = (*_OF_LAYOUTS, *_OF_PLAN, "price", "vary", "stack")
 _PRICE = '--price "80 USD/h", of a server'
 #: options of plans of machines alone
-_OF_MACHINES = ("samples", "plot", "report")
+_OF_MACHINES = ("samples", "plot")
 
 
 def plan(
@@ -69,17 +69,22 @@ def plan(
     form: Format = "table",
     plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw time and cost.")] = None,
     report: Report = None,
+    language: Language = "en",
     cache: Annotated[bool, typer.Option("--cache/--no-cache", help="Reuse cached results.")] = True,
 ) -> int:
     """Rank the machines that train a model by a deadline and within a budget, or its layouts, and why others lose."""
-    from simperf.cli.outputs import verify_outputs
+    from simperf.cli.outputs import verify_outputs, write_report
 
     if (layouts or file is None) or _asks_for_layouts(file):
         given = {name: context.params[name] for name in typed_options(context)}
-        verify_outputs(output=output, reads=[file] if file is not None else [])
+        refuse_alone(context, {"language": "report"})
+        verify_outputs(output=output, report=report, reads=[file] if file is not None else [])
         request = _layouts(context, file, layouts, given, force=force)
         return _search(request, given, explain=explain, engine=engine, everything=everything, form=form, cache=cache)
-    refuse_alone(context, {**dict.fromkeys(_WITH_LAYOUTS, "layouts"), "output": "layouts", "fresh": "layouts"})
+    refuse_alone(
+        context,
+        {**dict.fromkeys(_WITH_LAYOUTS, "layouts"), "output": "layouts", "fresh": "layouts", "language": "report"},
+    )
     from simperf.cli.terminal import StudyProgress, note, play, typed
     from simperf.report.limits import format_limits
     from simperf.report.plans import format_candidate, plan_output, plot_plan
@@ -102,11 +107,9 @@ def plan(
         plot_plan(found, plot)
         note(f"wrote {plot}")
     if report is not None:
-        from simperf.report.html import plan_report, save_page
-
         first = found.scenario(1)
-        save_page(plan_report(found, command=typed(), winner=play(first), machine=first.machine), report)
-        note(f"wrote {report}: open it in a browser")
+        winner = {"command": typed(), "winner": play(first), "machine": first.machine}
+        write_report(report, lambda pages: pages.plan_report(found, **winner), language)
     return 0
 
 
@@ -190,7 +193,8 @@ def _search(
     cache: bool,
 ) -> int:
     """Search, and show what was found."""
-    from simperf.cli.terminal import StudyProgress, note, play
+    from simperf.cli.outputs import write_report
+    from simperf.cli.terminal import StudyProgress, note, play, typed
     from simperf.errors import InputError
     from simperf.report.layout_plans import layouts_output
     from simperf.report.limits import format_limits
@@ -217,4 +221,8 @@ def _search(
         found.save(output)
         Path(f"{output}.journal").unlink(missing_ok=True)
         note(f"wrote {output}")
+    if (report := given.get("report")) is not None:
+        first = found.scenario(1)
+        winner = {"command": typed(), "winner": play(first), "machine": first.machine}
+        write_report(report, lambda pages: pages.layouts_report(found, **winner), given.get("language", "en"))
     return 0

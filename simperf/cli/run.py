@@ -13,6 +13,7 @@ from simperf.cli.options import (
     Force,
     Format,
     Kind,
+    Language,
     Plot,
     Report,
     Samples,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 #: options that have no effect on a what-if question
-_NOT_ASKED = ("samples", "verbose", "engine", "trace", "trace_ranks", "plot", "kind", "save", "report", "live", "pace")
+_NOT_ASKED = ("samples", "verbose", "engine", "trace", "trace_ranks", "plot", "kind", "save", "live", "pace")
 
 
 def run(
@@ -64,20 +65,21 @@ def run(
         Path | None, typer.Option("--save", metavar="FILE", help="Keep the whole result: .json or .json.gz.")
     ] = None,
     report: Report = None,
+    language: Language = "en",
     live: Annotated[bool, typer.Option("--live", help="Show the simulated machine at work, in this terminal.")] = False,
     pace: Annotated[str, typer.Option("--pace", metavar="TIME", help="How long --live takes.")] = "10 s",
     seed: Seed = None,
     questions: WhatIfOption = None,
 ) -> int:
     """Run one scenario: its time, where it goes, what limits it, and whether it is what the file expects."""
-    from simperf.cli.outputs import read_ranks, verify_outputs, write_outputs
+    from simperf.cli.outputs import read_ranks, verify_outputs, write_outputs, write_report
     from simperf.cli.terminal import note, note_code, play, typed
     from simperf.errors import SimperfError
     from simperf.report.tables import format_result
     from simperf.scenario import check_error, check_expectations, load_scenario
     from simperf.scenario.load import pick_variant
 
-    refuse_alone(context, {"engine": "samples", "pace": "live", "trace_ranks": "trace"})
+    refuse_alone(context, {"engine": "samples", "pace": "live", "trace_ranks": "trace", "language": "report"})
     if questions:
         refuse_beside(context, "questions", _NOT_ASKED)
     verify_outputs(trace=trace, plot=plot, save=save, kind=kind, report=report)
@@ -90,7 +92,14 @@ def run(
         from simperf.report.what_if import what_if_output
         from simperf.study.what_if import what_if
 
-        typer.echo(what_if_output(what_if(scenario, questions, play=play), output))
+        asked = what_if(scenario, questions, play=play)
+        typer.echo(what_if_output(asked, output))
+        if report is not None:
+            write_report(
+                report,
+                lambda pages: pages.what_if_report(asked, machine=scenario.machine, command=typed()),
+                language,
+            )
         return 0
     try:
         result = _predict(scenario, samples, engine) if samples else play(scenario)
@@ -107,14 +116,12 @@ def run(
     typer.echo(format_result(result, output, checks=checks, verbose=verbose))
     write_outputs(result, trace=trace, ranks=ranks, plot=plot, kind=kind, save=save)
     if report is not None:
-        from simperf.report.html import result_report, save_page
         from simperf.study.scaling import fewer
 
         line, remarks = fewer(scenario, result, play=play)
         lines = [line] if line is not None else []
-        page = result_report(result, machine=scenario.machine, command=typed(), scaling=lines, remarks=remarks)
-        save_page(page, report)
-        note(f"wrote {report}: open it in a browser")
+        shown = {"machine": scenario.machine, "command": typed(), "scaling": lines, "remarks": remarks}
+        write_report(report, lambda pages: pages.result_report(result, **shown), language)
     if scenario.overridden and (variant or scenario.data.get("expect")):
         note("the file's [expect] is not checked, as the command line changes what is run")
     if scenario.variants:

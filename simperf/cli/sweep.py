@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from simperf.cli.completion import scenario_names
-from simperf.cli.options import Engine, Force, Format, Report, Samples, Seed, Set, Vary, forced, refuse_alone
+from simperf.cli.options import Engine, Force, Format, Language, Report, Samples, Seed, Set, Vary, forced, refuse_alone
 
 if TYPE_CHECKING:
     from simperf.hardware import Machine
@@ -49,6 +49,7 @@ def sweep(
         Literal["auto", "lines", "scaling", "heatmap", "pareto"], typer.Option("--plot-kind", help="What to draw.")
     ] = "auto",
     report: Report = None,
+    language: Language = "en",
     metric: Annotated[str, typer.Option("--metric", help="What lines and heat maps show, instead of the answer.")] = "",
     fast: Annotated[bool, typer.Option("--fast", help="Record no timelines: quicker, without regimes.")] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Throw away what an interrupted sweep has kept.")] = False,
@@ -56,7 +57,7 @@ def sweep(
     seed: Seed = None,
 ) -> int:
     """Run a scenario at many points; what is done is kept, and the same command continues after an interruption."""
-    from simperf.cli.outputs import verify_outputs
+    from simperf.cli.outputs import verify_outputs, write_report
     from simperf.cli.terminal import StudyProgress, note, note_code, typed
     from simperf.errors import InputError, Problem
     from simperf.scenario import load_scenario
@@ -64,7 +65,7 @@ def sweep(
     from simperf.study.sweep import journal_of
     from simperf.study.sweep import sweep as run_sweep
 
-    refuse_alone(context, {"kind": "plot", "metric": "plot", "fresh": "output_file"})
+    refuse_alone(context, {"kind": "plot", "metric": "plot", "fresh": "output_file", "language": "report"})
     verify_outputs(plot=plot, report=report)
     if plot is not None and kind == "heatmap" and len(vary or ()) != 2:
         needed = 'two --vary, such as "program.gpus=1,2" and "program.batch=32,64"; or --plot-kind lines'
@@ -100,12 +101,9 @@ def sweep(
         plot_table(table, plot, kind, metric=metric)
         note(f"wrote {plot}")
     if report is not None:
-        from simperf.report.html import save_page, sweep_report
-
         best, machine = _best(scenario, table)
-        page = sweep_report(table, question=scenario.question, command=typed(), best=best, machine=machine)
-        save_page(page, report)
-        note(f"wrote {report}: open it in a browser")
+        details = {"question": scenario.question, "command": typed(), "best": best, "machine": machine}
+        write_report(report, lambda pages: pages.sweep_report(table, **details), language)
     if table.failed:
         note(f"{len(table.failed)} of {len(table)} points failed; their errors are in the table")
     return 1 if len(table.failed) == len(table) else 0

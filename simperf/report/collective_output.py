@@ -43,6 +43,8 @@ class CollectiveOutput:
         The fastest idealised algorithm of each size.
     map_file, plot, report : Path, optional
         Pictures and a page.
+    language : str
+        Of the page.
     measured : Path, optional
         A log that is shown beside the prediction, at its sizes.
     command : str
@@ -57,6 +59,7 @@ class CollectiveOutput:
     map_file: Path | None = None
     plot: Path | None = None
     report: Path | None = None
+    language: str = "en"
     measured: Path | None = None
     command: str = ""
     arguments: Sequence[str] = ()
@@ -122,20 +125,23 @@ def show_collective(
         note(f"wrote {output.plot}")
     if output.report is not None:
         from simperf.report.html import collective_report, save_page
+        from simperf.report.language import spoken
 
         where = getattr(found.built.machine, "name", "") or found.choice.topology
         among = f"{len(found.built.ranks)} ranks on {where}"
         name = found.collective
-        page = collective_report(
-            made,
-            found.built.machine,
-            title=f"{name}: {among}",
-            question=f"How long does {name} take among {among}, by size, and which way wins?",
-            scaling=found.scaling(payloads[-1], made),
-            settings=header.splitlines(),
-            refusals=refusals,
-            command=output.command,
-        )
+        scaling = found.scaling(payloads[-1], made)
+        with spoken(output.language, drawn=False):
+            page = collective_report(
+                made,
+                found.built.machine,
+                title=f"{name}: {among}",
+                question=f"How long does {name} take among {among}, by size, and which way wins?",
+                scaling=scaling,
+                settings=header.splitlines(),
+                refusals=refusals,
+                command=output.command,
+            )
         save_page(page, output.report)
         note(f"wrote {output.report}: open it in a browser")
 

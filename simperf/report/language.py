@@ -1,4 +1,4 @@
-"""The language of pictures: their words are looked up by gettext while they are drawn.
+"""The language of pictures and pages: their words are looked up by gettext while they are drawn and written.
 
 The words of a language are `languages/NAME/LC_MESSAGES/simperf.po`, compiled beside it by ``pybabel compile``; the
 fonts that have its letters are in `languages/fonts.toml`. What a catalogue does not hold stays as it is, as names of
@@ -19,13 +19,28 @@ from pathlib import Path
 from simperf.errors import UnknownNameError
 from simperf.files import read_toml
 
-__all__ = ["DOMAIN", "FOLDER", "WIDE", "Language", "current", "font_of", "languages", "named", "say", "spoken"]
+__all__ = [
+    "DOMAIN",
+    "FOLDER",
+    "WIDE",
+    "Language",
+    "current",
+    "font_of",
+    "languages",
+    "named",
+    "say",
+    "spoken",
+    "worded",
+]
 
 #: name of the catalogues
 DOMAIN = "simperf"
 FOLDER = Path(__file__).with_name("languages")
 #: letters of which one takes the room of almost two of Latin
 WIDE = re.compile(r"[\u2e80-\u9fff\uff00-\uffef]")
+_LETTERS = re.compile(r"[A-Za-z]")
+#: ends of sentences and lines, kept
+_SENTENCES = re.compile(r"((?<=[.;]) |\n)")
 #: patterns of names that engines and strategies give to tracks and spans
 _NAMES = ("wait: {}", "to {}", "link {}", "stream{}", "stage {}", "exposed {}", "hidden {}")
 
@@ -97,6 +112,45 @@ def named(name: str) -> str:
         if name.startswith(head) and name.endswith(tail) and len(name) > len(head) + len(tail):
             return say(pattern).format(named(name[len(head) : len(name) - len(tail)]))
     return name
+
+
+def worded(text: str) -> str:
+    """A text of a page in the current language: as `named`, or by the phrase of the catalogue that it was made of.
+
+    What stands in the place of ``{}`` is translated in the same way. A text of several lines or sentences that no
+    phrase matches as a whole is translated sentence by sentence.
+
+    Examples
+    --------
+    >>> with spoken("zh", drawn=False):
+    ...     worded("Winner: Roofline"), worded("gpu0 holds 3 GB"), worded("18 devices")
+    ('最优方案：屋顶线', 'gpu0 holds 3 GB', '18 个设备')
+    """
+    language = _SPOKEN.get()
+    if language.name == "en" or not _LETTERS.search(text):
+        return text
+    return _worded(text, language.name)
+
+
+@functools.lru_cache(maxsize=4096)
+def _worded(text: str, language: str) -> str:
+    told = named(text)
+    if told != text:
+        return told
+    for pattern, other in _phrases(language):
+        if match := pattern.fullmatch(text):
+            return other.format(*(worded(part) for part in match.groups()))
+    parts = _SENTENCES.split(text)
+    return "".join(map(worded, parts)) if len(parts) > 1 else text
+
+
+@functools.cache
+def _phrases(language: str) -> tuple[tuple[re.Pattern[str], str], ...]:
+    """Phrases with something in the place of ``{}``, each with its translation; those that say most come first."""
+    words: Mapping[str, str] = vars(_catalogue(language))["_catalog"]  # gettext has no public list of its messages
+    found = [(one, other) for one, other in words.items() if "{}" in one and len(_LETTERS.findall(one)) > 1]
+    found.sort(key=lambda pair: -len(pair[0]))
+    return tuple((re.compile(re.escape(one).replace(r"\{\}", "(.+?)"), re.DOTALL), other) for one, other in found)
 
 
 def languages() -> list[str]:

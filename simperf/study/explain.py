@@ -26,6 +26,8 @@ __all__ = ["Explained", "ExplainedPart", "explain"]
 _FAMILIES = {"gemm": "products", "conv": "convolutions", "attention": "attention", "optimizer": "optimizer"}
 #: how many times as many matrix products a step has that is of another job
 _ANOTHER = 1.5
+#: difference of two steps that are called alike [1]
+_ALIKE = 0.01
 _COPY_FAMILY = {"copy": "copy kernels"}
 
 
@@ -100,7 +102,10 @@ class Explained:
         if round(first.recorded_count) != round(first.simulated_count):
             counts = f", {first.recorded_count:g} activities and not {first.simulated_count:g}"
         way = "longer" if first.difference > 0 else "less"
-        return f"most of it: {first.part} take {format_quantity(abs(first.difference), 's')} {way}{counts}"
+        told = f"{first.part} take {format_quantity(abs(first.difference), 's')} {way}{counts}"
+        if abs(self.difference) < _ALIKE * self.simulated:
+            return f"both steps take the same time; of their parts {told}: kernels may count as another family"
+        return f"most of it: {told}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, in SI units."""

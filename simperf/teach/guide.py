@@ -1,4 +1,4 @@
-"""The guide for who teaches: what each lesson is for, how long it takes, and the answers, which the simulator gives."""
+"""The guide for teachers: what each lesson is for, how long it takes, and the answers, which the simulator gives."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["guide", "guide_rows"]
 
 _WORDS: dict[Language, dict[str, str]] = {
     "en": {
-        "title": "Lessons of simperf: a guide for who teaches",
+        "title": "Lessons of simperf: a guide for teachers",
         "minutes": "{} minutes, section {}",
         "goals": "Afterwards students can:",
         "predict": "They predict first",

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import simperf
+from simperf.cli import main
 from simperf.errors import UnknownNameError
 from simperf.report import language
 from simperf.report.language import DOMAIN, FOLDER, font_of, languages, named, say, spoken
@@ -17,22 +18,14 @@ from simperf.scenario import load_scenario
 
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
 PACKAGE = Path(simperf.__file__).parent
-SOURCES = "".join(
-    path.read_text("utf-8")
-    for package in (
-        "report",
-        "teach",
-        "analysis",
-        "engine",
-        "execution",
-        "collectives",
-        "programs",
-        "training",
-        "memory",
-        "study",
-    )
-    for path in sorted((PACKAGE / package).rglob("*.py"))
-)
+#: texts of the package's modules and templates, a text over several lines as one
+SOURCES = re.sub(
+    r'"\s*\n\s*f?"',
+    "",
+    "".join(path.read_text("utf-8") for suffix in ("py", "html") for path in sorted(PACKAGE.rglob(f"*.{suffix}"))),
+).lower()
+#: ends of the parts that a phrase of a page is put together from
+CLAUSE = re.compile(r"[,;:.()#+] ?")
 
 
 def catalogue(name="zh"):
@@ -70,12 +63,12 @@ def test_the_compiled_catalogue_is_that_of_the_words():
         assert {english: say(english) for english in told} == told
 
 
-def test_every_phrase_is_one_that_pictures_draw():
+def test_every_phrase_is_one_that_pictures_draw_or_pages_have():
     for english, other in catalogue().items():
         for part in english.split("{}"):
-            said = part.strip().removeprefix(": ").replace("\n", "\\n").removesuffix("-")
-            if len(said) > 3:
-                assert said in SOURCES, english
+            for clause in CLAUSE.split(part.replace("\n", "\\n")):
+                said = clause.strip().removesuffix("-").lower()
+                assert len(said) <= 3 or said in SOURCES, english
         assert english.count("{}") == len(re.findall(r"\{\d?\}", other)), english
         assert CHINESE.search(other) or not re.search("[a-z]", english), english
 
@@ -150,3 +143,29 @@ def test_a_page_says_how_wide_its_figures_are():
         assert figure(lambda _: None).get_figwidth() == 4.0
         assert figure(lambda _: None, width=6.0).get_figwidth() == 6.0
     assert figure(lambda _: None).get_figwidth() == 8.0
+
+
+@pytest.mark.parametrize("words", [("run", "d2l/async"), ("limits", "d2l/async"), ("compare", "d2l/sync-160mb")])
+def test_headings_and_tables_of_a_page_are_chinese(words, tmp_path, capsys):
+    path = tmp_path / "page.html"
+    small = ["--set", "program.n=20"] if words[1] == "d2l/async" else []
+    assert main([*words, *small, "--report", str(path), "--language", "zh"]) == 0
+    assert not CHINESE.search(capsys.readouterr().out)
+    text = path.read_text("utf-8")
+    assert 'lang="zh-Hans"' in text
+    shown = re.findall(r"<(?:h2|h3|th|caption|figcaption)[^>]*>(.*?)</", text)
+    names = {"on GPU 0", "on the CPU", "a quarter on each GPU", "algbw", "busbw", "samples/s"}
+    assert len(shown) > 30
+    assert [one for one in shown if not CHINESE.search(one) and one not in names] == []
+    lead = re.search(r'<p class="faint">(.*?)</p>', text)[1]
+    assert all(CHINESE.search(line) for line in lead.split("<br>") if re.search("[A-Za-z]{3}", line))
+
+
+def test_every_translation_takes_what_its_phrase_has():
+    for english, other in catalogue().items():
+        assert other.format(*["x"] * english.count("{}")).count("x") >= english.count("{}"), english
+
+
+def test_a_language_without_a_page_is_refused(capsys):
+    assert main(["run", "d2l/async", "--language", "zh"]) == 2
+    assert "--report too" in capsys.readouterr().err

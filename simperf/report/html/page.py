@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING, Any
 from simperf.errors import InputError, Problem
 from simperf.files import write_text
 from simperf.report.html.templating import component, render
+from simperf.report.language import current, worded
 from simperf.report.phrases import numbers
 from simperf.report.style import COLORS, HATCHES
 from simperf.units import format_quantity
 
 if TYPE_CHECKING:
     from markupsafe import Markup
+
+#: names of languages as HTML has them, where they are not ours
+_TAGS = {"zh": "zh-Hans"}
 
 __all__ = [
     "PageSection",
@@ -94,6 +98,7 @@ def page(
         lead=[line for line in lead if line],
         winner=winner,
         version=__version__,
+        language=_TAGS.get(current().name, current().name),
     )
 
 
@@ -175,7 +180,7 @@ def shares(parts: Mapping[str, float], whole: float) -> Markup:
         }
         for name, time in there.items()
     ]
-    return component("shares", shown, ", ".join(f"{one['name']} {one['percent']}" for one in shown))
+    return component("shares", shown, ", ".join(f"{worded(str(one['name']))} {one['percent']}" for one in shown))
 
 
 def reproduction(command: str, remark: str = "") -> list[PageSection]:

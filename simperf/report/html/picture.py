@@ -1,4 +1,4 @@
-"""Figures inside a page: SVG, with a text for who does not see it, as light or dark as the page."""
+"""Figures inside a page: SVG, with a text for readers who do not see it, as light or dark as the page."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def inline(figure: Any, *, name: str, text: str) -> str:
     name : str
         Unique on the page: identifiers inside the picture begin with it.
     text : str
-        What the picture shows, for who does not see it.
+        What the picture shows, for readers who do not see it.
     """
     svg = _PAPER.sub("var(--paper)", _INK.sub("currentColor", _svg(figure, name, text)))
     return str(component("figure", [_drawn(_SOFT.sub("var(--soft)", svg))], text, "picture wide"))

@@ -20,7 +20,7 @@ from simperf.report.html.picture import on_page, printed
 from simperf.report.html.scaling import scaling_part
 from simperf.report.html.stages import stage_sections
 from simperf.report.html.timeline import MOST, timeline
-from simperf.report.language import say
+from simperf.report.language import current, say, spoken
 from simperf.report.phrases import answer_words, interval_words
 from simperf.report.pipelines import stage_devices
 from simperf.report.plots import draw
@@ -128,7 +128,9 @@ def _paper(result: Result) -> str:
     """What stands in the timeline's place on paper."""
     if not result.spans:
         return ""
-    return printed(draw(result, "gantt"), text=say("The whole run, a row for each stream, thread and link."))
+    text = say("The whole run, a row for each stream, thread and link.")
+    with spoken(current().name):  # in English where no font has the letters, which are drawn
+        return printed(draw(result, "gantt"), text=text)
 
 
 def _topology(result: Result, machine: Machine | None, prefix: str) -> str:

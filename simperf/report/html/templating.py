@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
+from simperf.report.language import worded
+
 if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
@@ -23,9 +25,17 @@ def _environment() -> Environment:
         trim_blocks=True,
         keep_trailing_newline=True,
     )
+    found.filters["words"] = _words
     # data of a page's script, as short as it can be and in its own order
     found.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "ensure_ascii": False, "sort_keys": False}
     return found
+
+
+def _words(text: Any) -> Any:
+    """A plain text in the language of the page; what a template made stays."""
+    from markupsafe import Markup
+
+    return worded(str(text)) if isinstance(text, str) and not isinstance(text, Markup) else text
 
 
 def render(name: str, **values: Any) -> str:

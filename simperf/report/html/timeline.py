@@ -20,6 +20,7 @@ from simperf.report.html.page import table
 from simperf.report.html.steps import counter_rows
 from simperf.report.html.templating import component
 from simperf.report.lanes import TimelineRow, rows
+from simperf.report.language import named, worded
 from simperf.report.style import COLORS, HATCHES, letters_on, written
 from simperf.results import Result
 from simperf.units import format_quantity
@@ -87,7 +88,7 @@ def _packed(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _in_numbers(data: dict[str, Any]) -> str:
-    """The rows as a table, for who does not see them."""
+    """The rows as a table, for readers who do not see them."""
     cells = []
     for row in data["rows"]:
         if "steps" in row:
@@ -130,7 +131,7 @@ def timeline_data(result: Result, *, most: int = MOST) -> tuple[dict[str, Any], 
             whole += share == 1.0 and not label.endswith(" together")
             used.add(category)
             flat += [_short(start), _short(length), kinds[category], names.setdefault(label, len(names)), share]
-        drawn.append({"label": f"{row.owner} {row.label}" if row.name else row.label, "spans": flat})
+        drawn.append({"label": f"{row.owner} {named(row.label)}" if row.name else named(row.label), "spans": flat})
         if index + 1 == len(found) or found[index + 1].owner != row.owner:
             drawn += counted.pop(row.owner, [])
     drawn += [row for rest in counted.values() for row in rest]
@@ -155,12 +156,12 @@ def timeline_data(result: Result, *, most: int = MOST) -> tuple[dict[str, Any], 
                 used.add("link rate / capacity")
                 place = names.setdefault(link, len(names))
                 flat += [_short(float(times[i])), _short(length), len(CATEGORIES), place, round(min(share, 1.0), 4)]
-        drawn.append({"label": f"link {link}", "spans": flat})
+        drawn.append({"label": named(f"link {link}"), "spans": flat})
     if len(moving) > _LINKS:
         remarks.append(f"The {_LINKS} busiest of {len(moving)} links are shown.")
     listed = [
         {
-            "name": kind,
+            "name": worded(kind),
             "color": COLORS.get(kind, "#777777"),
             "hatch": kind in HATCHES,
             "dark": letters_on(COLORS.get(kind, "#777777")) == "white",
@@ -168,7 +169,7 @@ def timeline_data(result: Result, *, most: int = MOST) -> tuple[dict[str, Any], 
         }
         for kind in kinds
     ]
-    data = {"time": result.time, "kinds": listed, "names": list(names), "rows": drawn}
+    data = {"time": result.time, "kinds": listed, "names": [named(name) for name in names], "rows": drawn}
     return data, " ".join(remarks)
 
 

@@ -81,7 +81,10 @@ for (const box of document.querySelectorAll(".timeline")) {
       pen.fillText(shown, 4, r * ROW + ROW / 2);
     });
     box.dataset.from = from; box.dataset.to = to;
-    if (status) status.textContent = `Shown: ${text(from)} to ${text(to)} of ${text(total)}.`;
+    if (status) {
+      const shown = [text(from), text(to), text(total)];
+      status.textContent = box.dataset.shown.replace(/\{\}/g, () => shown.shift());
+    };
   }
   // a counter: its lowest value as a filled area, what lies between that and its highest one lighter
   function counter(row, r, x, left, width) {

@@ -1,0 +1,1 @@
+"""Tasks of new users, from README and documentation alone."""
