@@ -1,10 +1,11 @@
-"""Speed of studies: a thousand points of data-parallel training, and a plan of five hundred candidates."""
+"""Speed of studies: a thousand points of data-parallel training, and plans of five hundred instances and layouts."""
 
 import time
 
 import pytest
 
 from simperf import make_scenario
+from simperf.study.layouts import make_layouts, plan_layouts
 from simperf.study.planning import make_request, plan
 from simperf.study.sweep import sweep
 
@@ -46,9 +47,14 @@ def test_a_thousand_ddp_points(benchmark, engine, request):
     assert not table.failed
 
 
+#: of a cluster's servers, by which plans tell goodput
+FAILURES = {"node_mtbf": "2000 h", "checkpoint": "500 MB/s", "restart": "5 min"}
+
+
 def candidates(small):
     return make_request(
         {
+            "failures": FAILURES,
             "plan": {"model": "resnet50", "precision": "fp16", "samples": 1_281_167, "epochs": 90},
             "candidates": {
                 "instances": [
@@ -72,6 +78,33 @@ def test_a_plan_of_five_hundred_candidates(benchmark, request):
     engine = "serial" if small else "local:2"
     found = benchmark.pedantic(lambda: plan(asked, engine=engine, cache=False), rounds=1, iterations=1)
     assert len(found.ranked) + len(found.pruned) == (12 if small else 528)
+
+
+def layouts(small):
+    """Layouts of Llama 3 8B on instances of several clouds."""
+    instances = [
+        "p4de-24xlarge",
+        "p5-48xlarge",
+        "p5en-48xlarge",
+        "p6-b200-48xlarge",
+        "a3-megagpu-8g",
+        "nd96isr-h100-v5",
+    ]
+    some = {"cp": 1, "schedule": "1f1b", "microbatch": [1, 2], "recompute": ["none", "full"]}
+    axes = {"tp": 1, "pp": 1, "microbatch": 1} if small else {}
+    on = {"on": instances[:2] if small else instances, "gpus": 64, "batch": 256}
+    table = {"model": "llama3-8b", **on, **some, **axes}
+    return make_layouts({"plan": {"tokens": 1e12}, "failures": FAILURES, "layouts": table})
+
+
+def test_a_plan_of_five_hundred_layouts_on_instances(benchmark, request):
+    small = not request.config.getoption("benchmark_enable", default=False)
+    asked = layouts(small)
+    engine = "serial" if small else "local:2"
+    found = benchmark.pedantic(lambda: plan_layouts(asked, engine=engine, cache=False), rounds=1, iterations=1)
+    assert all(one.goodput < 1.0 for one in found.ranked)
+    assert small or found.counts()["layouts"] >= 500
+    benchmark.extra_info["layouts"] = found.counts()["layouts"]
 
 
 def ratio():

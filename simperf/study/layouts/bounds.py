@@ -28,7 +28,7 @@ from simperf.training.pipelined.channels import Placer
 from simperf.training.pipelined.communicators import MESSAGE, Communicator, Payload
 from simperf.training.pipelined.division import pacing_of
 from simperf.training.pipelined.fitting_changes import Divided
-from simperf.training.pipelined.work import StepWork
+from simperf.training.pipelined.work import StepEnd, StepWork
 from simperf.workload.op import Op
 from simperf.workload.transformers.passes import Item, LayerPasses, Sync
 
@@ -83,10 +83,16 @@ class StepBounds:
     _placer: Placer = field(init=False)
     _items: dict[int, tuple[tuple[Item, ...], float, tuple[Sync, ...]]] = field(default_factory=dict, init=False)
     _syncs: dict[tuple[object, ...], float] = field(default_factory=dict, init=False)
+    _layers: dict[tuple[object, ...], tuple[object, tuple[float, float, float]]] = field(
+        default_factory=dict, init=False
+    )
+    _shares: dict[tuple[object, ...], float] = field(default_factory=dict, init=False)
+    _servers: list[str] = field(init=False)
     _ports: dict[str, float] = field(init=False)
 
     def __post_init__(self) -> None:
         self._placer = Placer(self.session, self.nodes, {})
+        self._servers = [node.partition("/")[0] for node in self.nodes]
         machine = self.session.machine
         alone = machine.fabric is None
         self._ports = {} if alone else {one.name: fsum(port.bandwidth for port in one.ports) for one in machine.servers}
@@ -140,18 +146,17 @@ class StepBounds:
         speed = job.stack.pace(getattr(self.session.machine.nodes[node].part, "architecture", "")).share
         split = any(one.kind == "W" for one in work.plan.stages[0])
         asked = _Asked(divided.layout, work, speed, split)
-        known: dict[tuple[object, ...], tuple[float, ...]] = {}
         times: list[tuple[float, ...]] = []
+        of_part: dict[tuple[int, ...], tuple[float, ...]] = {}  # by the layers of a part and where it is
         for part, layers in enumerate(work.parts):
-            stage = work.plan.path[part][0]
-            place = self._place(divided.layout, stage)
-            counted = Counter(id(one.forward) for one in _least(work, layers))
-            first = {id(one.forward): one for one in layers}
-            for number in counted:
-                if (number, place) not in known:
-                    known[number, place] = self._layer(first[number], asked, place)
-            each = [(count, known[number, place]) for number, count in counted.items()]
-            times.append(tuple(fsum(count * one[kind] for count, one in each) for kind in range(3)))
+            place = self._place(divided.layout, work.plan.path[part][0])
+            key = (place, *map(id, layers))
+            if key not in of_part:
+                counted = Counter(id(one.forward) for one in _least(work, layers))
+                first = {id(one.forward): one for one in layers}
+                each = [(count, self._layer(first[number], asked, place)) for number, count in counted.items()]
+                of_part[key] = tuple(fsum(count * one[kind] for count, one in each) for kind in range(3))
+            times.append(of_part[key])
         return asked, times
 
     def _place(self, layout: Layout, stage: int) -> int:
@@ -162,15 +167,29 @@ class StepBounds:
 
     def _layer(self, one: LayerPasses, asked: _Asked, stage: int) -> tuple[float, float, float]:
         """Least times of a layer's forward pass, of its backward pass, and of its gradients of weights apart."""
-        split = asked.split
-        passes = (one.forward, one.input_gradients, one.weight_gradients) if split else (one.forward, one.backward, ())
-        found = []
-        for items, within in zip(passes, ("forward", "backward", "backward"), strict=True):
-            kernels, syncs = self._of_items(items, within)
-            # passes beside each other hide each other's communication
-            waits = 0.0 if asked.work.plan.beside else fsum(self._alone(sync, asked, stage) for sync in syncs)
-            found.append(kernels / asked.speed + waits)
-        return found[0], found[1], found[2]
+        own = one.forward, one.backward, one.input_gradients, one.weight_gradients
+        work = asked.work
+        key = (
+            *map(id, own),
+            asked.layout,
+            stage,
+            asked.split,
+            asked.speed,
+            bool(work.plan.beside),
+            work.rows,
+            work.kernel,
+        )
+        if key not in self._layers:
+            passes = (one.forward, one.input_gradients, one.weight_gradients)
+            passes = passes if asked.split else (one.forward, one.backward, ())
+            found = []
+            for items, within in zip(passes, ("forward", "backward", "backward"), strict=True):
+                kernels, syncs = self._of_items(items, within)
+                # passes beside each other hide each other's communication
+                waits = 0.0 if work.plan.beside else fsum(self._alone(sync, asked, stage) for sync in syncs)
+                found.append(kernels / asked.speed + waits)
+            self._layers[key] = own, (found[0], found[1], found[2])
+        return self._layers[key][1]
 
     def _of_items(self, items: tuple[Item, ...], within: str) -> tuple[float, tuple[Sync, ...]]:
         """Time of the kernels of a pass at full speed [s], and collectives that it waits for."""
@@ -222,9 +241,13 @@ class StepBounds:
         server = len(self.session.machine.gpus) // max(1, len(self.session.machine.servers))
         alike = layout.tp * layout.cp * layout.dp % server == 0  # each stage begins with a server
         across = self._across(layout, 0, copies)
-        for stage in range(work.stages):
+        of_stage: dict[object, tuple[StepEnd, _Stage]] = {}  # by what a stage has and where it is
+        for stage, parts in enumerate(_parts_of_stages(work)):
             across = across if alike else self._across(layout, stage, copies)
-            parts = [work.part(stage, chunk) for chunk in work.chunks(stage)]
+            key = across, *((times[part], *map(id, work.parts[part])) for part in parts)
+            if not work.units and key in of_stage and of_stage[key][0] == work.ends[stage]:
+                found.append(of_stage[key][1])
+                continue
             forward, backward, weights = (each * fsum(times[part][kind] for part in parts) for kind in range(3))
             end = work.ends[stage]
             layers = [layer for part in parts for layer in work.parts[part]]
@@ -257,23 +280,40 @@ class StepBounds:
                     times_reduced * gradients + (times_gathered * gathered if work.units else 0.0),
                 )
             )
+            of_stage[key] = end, found[-1]
         return found
 
     def _across(self, layout: Layout, stage: int, copies: int) -> float:
         """Least time in which payloads of a stage's ranks with like weights cross the ports of a server [s/B]."""
+        key = layout, stage, copies
+        if key not in self._shares:
+            self._shares[key] = self._share_across(layout, stage, copies)
+        return self._shares[key]
+
+    def _share_across(self, layout: Layout, stage: int, copies: int) -> float:
+        """The same, found anew [s/B]."""
         mesh = layout.sharding_mesh if layout.sharding != "none" else layout.mesh
         names = ("dp_shard", "cp") if layout.sharding != "none" else ("dp", "cp")
         if copies > 1 or not self._ports:
             return 0.0
         first = mesh.rank({"pp": stage})
         ranks = mesh.group(first, *names)
-        server = self.nodes[first].partition("/")[0]
-        here = sum(self.nodes[rank].partition("/")[0] == server for rank in ranks)
+        server = self._servers[first]
+        here = sum(self._servers[rank] == server for rank in ranks)
         groups = 0
         for tensor in range(layout.tp):
             other = mesh.group(mesh.rank({"pp": stage, "tp": tensor}), *names)
-            groups += sum(self.nodes[rank].partition("/")[0] == server for rank in other) == here
+            groups += sum(self._servers[rank] == server for rank in other) == here
         return groups * (len(ranks) - here) / len(ranks) / self._ports[server]
+
+
+def _parts_of_stages(work: StepWork) -> list[list[int]]:
+    """Parts of the model on each stage, by rising chunks."""
+    found: list[dict[int, int]] = [{} for _ in range(work.stages)]
+    for path, _ in work.plan.paths:
+        for part, (stage, chunk) in enumerate(path):
+            found[stage][chunk] = part
+    return [[own[chunk] for chunk in sorted(own)] for own in found]
 
 
 def _least(work: StepWork, layers: Sequence[LayerPasses]) -> Sequence[LayerPasses]:

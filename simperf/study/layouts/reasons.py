@@ -75,8 +75,9 @@ def _wins(one: RankedLayout, ranked: Sequence[RankedLayout]) -> str:
     others = [each for each in ranked[1:] if each.machine == one.machine]
     if not others:
         return "the fastest"
-    less = [f"less {_word(name)}" for name, _ in _more(others[0], one)]
-    return "the fastest" + (f": {' and '.join(less)} than #{ranked.index(others[0]) + 1}" if less else "")
+    less = [_word(name) for name, _ in _more(others[0], one)]
+    named = " and ".join([each for each in (", ".join(less[:-1]), *less[-1:]) if each])
+    return "the fastest" + (f": less {named} than #{ranked.index(others[0]) + 1}" if less else "")
 
 
 def _more(one: RankedLayout, other: RankedLayout) -> list[tuple[str, float]]:
