@@ -45,5 +45,5 @@ def element_size(dtype: str) -> float:
         raise UnknownNameError("precision", dtype, PRECISIONS) from None
 
 
-#: bytes of an element of fp32, which master weights and moments are kept in
+#: bytes of an element of fp32: of master weights, moments, and what norms and attention keep of a row
 SINGLE = element_size("fp32")

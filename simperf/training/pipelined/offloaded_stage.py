@@ -207,7 +207,6 @@ def _adam_on_host(weights: float, end: StepEnd, bandwidth: float) -> Kernel:
     >>> round(_adam_on_host(10e9, StepEnd(gradient=4.0, weight=2.0), dgx2).time, 1)
     2.6
     """
-    single = SINGLE
-    written = 3 * single + (end.weight if end.weight < single else 0.0)
-    traffic = 3 * single + end.gradient + 2 * written
+    written = 3 * SINGLE + (end.weight if end.weight < SINGLE else 0.0)
+    traffic = 3 * SINGLE + end.gradient + 2 * written
     return Kernel("adam on host", weights * traffic / (_REACHED * bandwidth), category="memory")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from simperf.workload.layer_kernels import LayerKernels
-from simperf.workload.precision import element_size
+from simperf.workload.precision import SINGLE, element_size
 from simperf.workload.transformers import arithmetic
 from simperf.workload.transformers.parallel.linear import Linear
-from simperf.workload.transformers.parallel.operations import SINGLE, each
+from simperf.workload.transformers.parallel.operations import each
 from simperf.workload.transformers.parallel.record import PassRecord
 from simperf.workload.transformers.parallel.sizes import RankSizes
 from simperf.workload.transformers.passes import Kept

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from simperf.workload.layer_kernels import LayerKernels
+from simperf.workload.precision import SINGLE
 from simperf.workload.transformers import arithmetic
 from simperf.workload.transformers.flops import Recomputation
 from simperf.workload.transformers.parallel.attention import Attention
@@ -15,7 +16,7 @@ from simperf.workload.transformers.parallel.latent import LatentAttention
 from simperf.workload.transformers.parallel.linear import Linear, frozen_weights
 from simperf.workload.transformers.parallel.network import FeedForward
 from simperf.workload.transformers.parallel.norm_step import NormStep
-from simperf.workload.transformers.parallel.operations import SINGLE, each
+from simperf.workload.transformers.parallel.operations import each
 from simperf.workload.transformers.parallel.record import PassRecord, recorded_passes
 from simperf.workload.transformers.parallel.sizes import RankSizes
 from simperf.workload.transformers.passes import Kept, LayerPasses

@@ -16,8 +16,7 @@ from simperf.workload.kinds.dense import linear, matmul
 from simperf.workload.layer_kernels import LayerKernels
 from simperf.workload.transformers.dimensions import Transformer
 from simperf.workload.transformers.flops import Recomputation
-from simperf.workload.transformers.parallel.linear import Linear, accumulated
-from simperf.workload.transformers.parallel.operations import each
+from simperf.workload.transformers.parallel.linear import Linear
 from simperf.workload.transformers.parallel.parts import ProductParts
 from simperf.workload.transformers.parallel.record import PassRecord
 from simperf.workload.transformers.parallel.sizes import RankSizes
@@ -103,8 +102,12 @@ class FirstMatrices:
             reads = "branches.gathered"
             behind.append(reads)
         record.hold(found, whole)
+        products = [(one, *end) for one in self.matrices for end in one.ends]
         for part in range(parts.count):
-            self._input(record, parts, part)
+            for number, (one, end, outputs) in enumerate(products):
+                one.input_gradient(record, parts, part, end, outputs)
+                if number:
+                    one.input_sum(record, parts, part, end)
             if gathers:
                 parts.reduce(whole, part)
         record.wait("branches.gather.back", weights=True)
@@ -113,25 +116,11 @@ class FirstMatrices:
             found = exchanges.reduce_gradient(record, parts, found)
         for one, gradient in zip(self.matrices, gradients, strict=True):
             one.weight_gradient(record, reads, gradient)
-            if one.bias and self.kernels.bias != "fused":
-                one.bias_gradient(record, sizes.tokens, gradient)
-            elif one.bias:
-                accumulated(record, f"{one.name}.bias", one.fan_out, self.kernels, sizes)
+            if one.bias:
+                one.bias_gradient(record, sizes.tokens, gradient, fused=self.kernels.bias == "fused")
         exchanges.finish_gradient(record, parts, reduces=sizes.tp > 1)
         record.free(*behind)
         return found
-
-    def _input(self, record: PassRecord, parts: ProductParts, part: int) -> None:
-        """A part of the gradient of the input: a product for each matrix, and the sum of them."""
-        rows, width, dtype, first = parts.rows(self.sizes.tokens), self.sizes.width, self.sizes.precision, True
-        for one in self.matrices:
-            for end, outputs in one.ends:
-                product = matmul(rows, one.fan_in, k=outputs, dtype=dtype)
-                record.op(parts.product(product), parts.name(f"{one.name}{end}.input.gradient", part))
-                if not first:
-                    added = each("add", rows * one.fan_in, read=2 * width, written=width, dtype=dtype)
-                    record.op(added, parts.name(f"{one.name}{end}.input.gradient.add", part))
-                first = False
 
 
 @dataclass(frozen=True, slots=True)

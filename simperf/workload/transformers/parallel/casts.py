@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 from simperf.workload.kinds.scaling import amax, quantize
 from simperf.workload.op import Op
-from simperf.workload.precision import element_size
+from simperf.workload.precision import SINGLE, element_size
 from simperf.workload.product_recipe import ProductRecipe
-from simperf.workload.transformers.parallel.operations import SINGLE, each
+from simperf.workload.transformers.parallel.operations import each
 from simperf.workload.transformers.parallel.record import PassRecord
 
 __all__ = ["Casts", "cast_kernels", "narrowed", "turned"]

@@ -8,11 +8,12 @@ from typing import TypedDict
 
 from simperf.workload.kinds.memory import copy, embedding, fill
 from simperf.workload.layer_kernels import LayerKernels
+from simperf.workload.precision import SINGLE
 from simperf.workload.transformers import arithmetic
 from simperf.workload.transformers.dimensions import Weight
 from simperf.workload.transformers.parallel.linear import Linear, accumulated, frozen_weights
 from simperf.workload.transformers.parallel.norm_step import NormStep
-from simperf.workload.transformers.parallel.operations import SINGLE, each
+from simperf.workload.transformers.parallel.operations import each
 from simperf.workload.transformers.parallel.record import PassRecord, layer_tensors, recorded_passes
 from simperf.workload.transformers.parallel.sizes import RankSizes
 from simperf.workload.transformers.parallel.softmax_loss import SoftmaxLoss, logits_kernel, logits_reduce

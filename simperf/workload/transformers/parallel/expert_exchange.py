@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from simperf.workload.op import Op
-from simperf.workload.transformers.parallel.operations import SINGLE, each
+from simperf.workload.precision import SINGLE
+from simperf.workload.transformers.parallel.operations import each
 from simperf.workload.transformers.parallel.record import PassRecord
 from simperf.workload.transformers.parallel.sizes import RankSizes
 from simperf.workload.transformers.passes import CollectiveName, Kept

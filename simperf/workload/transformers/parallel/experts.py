@@ -19,6 +19,7 @@ from typing import ClassVar
 from simperf.workload.kinds.dense import linear, matmul
 from simperf.workload.layer_kernels import LayerKernels
 from simperf.workload.op import Gemm, Op
+from simperf.workload.precision import SINGLE
 from simperf.workload.transformers import arithmetic
 from simperf.workload.transformers.dimensions import Weight
 from simperf.workload.transformers.parallel.activation import Activation
@@ -32,7 +33,7 @@ from simperf.workload.transformers.parallel.linear import (
     placeholders_of,
 )
 from simperf.workload.transformers.parallel.network import FeedForward
-from simperf.workload.transformers.parallel.operations import SINGLE, each, weight_product
+from simperf.workload.transformers.parallel.operations import each, weight_product
 from simperf.workload.transformers.parallel.record import PassRecord
 from simperf.workload.transformers.parallel.sizes import RankSizes
 from simperf.workload.transformers.passes import Kept

@@ -23,8 +23,8 @@ from typing import TypeAlias
 from simperf.workload.kinds.attention import latent_attention
 from simperf.workload.layer_kernels import LayerKernels
 from simperf.workload.op import Op
+from simperf.workload.precision import SINGLE
 from simperf.workload.transformers.parallel.operations import (
-    SINGLE,
     attention_back,
     attention_forward,
     each,

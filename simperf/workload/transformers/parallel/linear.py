@@ -262,30 +262,36 @@ class Linear:
             found = exchanges.reduce_gradient(record, parts, found)
         if not sizes.frozen:
             self.weight_gradient(record, reads, whole)
-        if self.bias and self.kernels.bias != "fused":
-            self.bias_gradient(record, self.tokens, whole)
-        elif self.bias:
-            accumulated(record, f"{name}.bias", self.fan_out, self.kernels, sizes)
+        if self.bias:
+            self.bias_gradient(record, self.tokens, whole, fused=self.kernels.bias == "fused")
         exchanges.finish_gradient(record, parts, reduces=reduces)
         record.free(*behind, *((gradient,) if last else ()))
         return found
 
     def _input(self, record: PassRecord, parts: ProductParts) -> None:
         """The gradient of its input, part by part: what a row needs is gathered before, what others make added up."""
-        name, sizes, casts = self.name, self.sizes, self.casts
-        rows, width = parts.rows(self.tokens), sizes.width
         for part in range(parts.count):
             if self._gathers and self.row:
                 parts.arrive(part)
             for end, outputs in self.ends:
-                op = matmul(rows, self.fan_in, k=outputs, dtype=sizes.precision)
-                product = parts.product(casts.product(op, "input") if casts else op)
-                record.op(product, parts.name(f"{name}{end}.input.gradient", part))
+                self.input_gradient(record, parts, part, end, outputs)
             for end, _ in self.ends[1:]:
-                added = each("add", rows * self.fan_in, read=2 * width, written=width, dtype=sizes.precision)
-                record.op(added, parts.name(f"{name}{end}.input.gradient.add", part))
+                self.input_sum(record, parts, part, end)
             if self._gathers and not self.row:
                 parts.reduce(self.input, part)
+
+    def input_gradient(self, record: PassRecord, parts: ProductParts, part: int, end: str, outputs: int) -> None:
+        """A part of the gradient of its input, from one of its products."""
+        casts = self.casts
+        op = matmul(parts.rows(self.tokens), self.fan_in, k=outputs, dtype=self.sizes.precision)
+        product = parts.product(casts.product(op, "input") if casts else op)
+        record.op(product, parts.name(f"{self.name}{end}.input.gradient", part))
+
+    def input_sum(self, record: PassRecord, parts: ProductParts, part: int, end: str) -> None:
+        """Add that part to what products before it gave."""
+        elements, width = parts.rows(self.tokens) * self.fan_in, self.sizes.width
+        added = each("add", elements, read=2 * width, written=width, dtype=self.sizes.precision)
+        record.op(added, parts.name(f"{self.name}{end}.input.gradient.add", part))
 
     def _exchanges(self, columns: int) -> TensorExchanges:
         """Exchanges of what it reads or makes, of so many columns."""
@@ -295,13 +301,12 @@ class Linear:
         """Parts of a product beside which something travels."""
         return ProductParts(record, label, self.kernels, self.sizes, cut=cut and self._gathers)
 
-    def bias_gradient(self, record: PassRecord, tokens: int, gradient: str) -> None:
-        """The gradient of its bias: a sum over tokens of the gradient of what it makes."""
-        if self.sizes.frozen:
-            return
-        size, width = tokens * self.fan_out, self.sizes.width
-        total = each("sum", size, read=width, written=0.0, dtype=self.sizes.precision, family="reduction")
-        record.op(total, f"{self.name}.bias.gradient", weights=True, reads=(gradient,))
+    def bias_gradient(self, record: PassRecord, tokens: int, gradient: str, *, fused: bool = False) -> None:
+        """The gradient of its bias: a sum over tokens of the gradient of what it makes, or a part of the product."""
+        if not (fused or self.sizes.frozen):
+            size, width = tokens * self.fan_out, self.sizes.width
+            total = each("sum", size, read=width, written=0.0, dtype=self.sizes.precision, family="reduction")
+            record.op(total, f"{self.name}.bias.gradient", weights=True, reads=(gradient,))
         accumulated(record, f"{self.name}.bias", self.fan_out, self.kernels, self.sizes)
 
     def weight_gradient(self, record: PassRecord, x: str, gradient: str) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from simperf.workload.layer_kernels import LayerKernels
+from simperf.workload.precision import SINGLE
 from simperf.workload.transformers.parallel.linear import accumulated
-from simperf.workload.transformers.parallel.operations import SINGLE, each, norm_back, norm_forward, statistics
+from simperf.workload.transformers.parallel.operations import each, norm_back, norm_forward, statistics
 from simperf.workload.transformers.parallel.record import PassRecord
 from simperf.workload.transformers.parallel.sizes import RankSizes
 from simperf.workload.transformers.passes import Kept

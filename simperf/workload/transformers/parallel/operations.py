@@ -7,12 +7,11 @@ from dataclasses import replace
 from simperf.workload.kinds.attention import attention
 from simperf.workload.kinds.dense import matmul
 from simperf.workload.op import Op
-from simperf.workload.precision import element_size
+from simperf.workload.precision import SINGLE, element_size
 from simperf.workload.transformers import arithmetic
 from simperf.workload.transformers.dimensions import Norm
 
 __all__ = [
-    "SINGLE",
     "attention_back",
     "attention_forward",
     "each",
@@ -22,9 +21,6 @@ __all__ = [
     "weight_product",
     "with_sums",
 ]
-
-#: bytes of a number of 32 bits: what norms and attention keep of a row
-SINGLE = 4.0
 
 
 def each(

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from simperf.workload.precision import SINGLE
 from simperf.workload.transformers import arithmetic
-from simperf.workload.transformers.parallel.operations import SINGLE, each
+from simperf.workload.transformers.parallel.operations import each
 from simperf.workload.transformers.parallel.record import PassRecord
 from simperf.workload.transformers.parallel.sizes import RankSizes
 
