@@ -11,8 +11,8 @@ import csv
 import io
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from simperf.accuracy.questions import LARGE_MEMORY, LARGE_TIME
 from simperf.accuracy.validation import ValidationRow
 from simperf.file_bytes import read_text
 
-__all__ = ["StoredGrade", "large_rows", "read_stored", "stored_grades", "stored_row", "stored_text"]
+__all__ = ["StoredGrade", "large_rows", "read_stored", "stored_grades", "stored_row"]
 
 _DATA = Path(__file__).parent / "data" / "large_rows.csv"
 _UNITS = {"time": "s", "memory": "B"}
@@ -83,15 +83,6 @@ def stored_row(one: LargeGrade | LeftOut, case: LargeCase, played: str) -> Store
         return StoredGrade(one.family, one.name, quantity, -1, none, none, none, case.digest, played, failure)
     predicted, error, simple = (float(f"{value:.5g}") for value in (one.predicted, one.error(), one.error("simple")))
     return StoredGrade(case.family, case.name, one.quantity, one.stage, predicted, error, simple, case.digest, played)
-
-
-def stored_text(rows: Iterable[StoredGrade]) -> str:
-    """The table as CSV."""
-    stream = io.StringIO()
-    writer = csv.DictWriter(stream, [field.name for field in fields(StoredGrade)], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(asdict(one) for one in rows)
-    return stream.getvalue()
 
 
 def read_stored(path: str | os.PathLike[str]) -> list[StoredGrade]:

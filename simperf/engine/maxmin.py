@@ -32,7 +32,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["MANY", "TIE", "columns", "fill", "fill_many", "max_min_rates", "refill"]
+__all__ = ["MANY", "TIE", "columns", "fill", "fill_many", "refill"]
 
 #: Levels that differ by less than this, relatively, are one level: a tie that rounding
 #: has split is mended, and equal flows get equal rates.
@@ -50,51 +50,6 @@ LARGE = 300
 Routes = Sequence[Sequence[int]]
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
-
-
-def max_min_rates(
-    routes: Routes,
-    capacities: Sequence[float],
-    *,
-    caps: Sequence[float] | None = None,
-    weights: Sequence[float] | None = None,
-) -> list[float]:
-    """Return the max-min fair rate of each flow.
-
-    Parameters
-    ----------
-    routes : sequence of sequence of int
-        For each flow the indices of the links that it crosses; a link that is named
-        twice is drawn on twice. A flow without links is bound by its cap alone.
-    capacities : sequence of float
-        Capacity of each link [B/s], 0 or more.
-    caps : sequence of float, optional
-        What a flow can use at most [B/s]; unlimited by default.
-    weights : sequence of float, optional
-        Claims in proportion to which a bottleneck is shared, above 0; 1 by default.
-
-    Returns
-    -------
-    list of float
-        Rate of each flow [B/s].
-
-    Examples
-    --------
-    Two flows share link 0; one of them also crosses the narrow link 1.
-
-    >>> max_min_rates([(0,), (0, 1)], [10.0, 2.0])
-    [8.0, 2.0]
-    >>> max_min_rates([(0,), (0,), (0,)], [12.0], caps=[1.0, math.inf, math.inf], weights=[1, 1, 2])
-    [1.0, 3.6666..., 7.3333...]
-    """
-    claims = [1.0] * len(routes) if weights is None else [float(weight) for weight in weights]
-    limits = [math.inf] * len(routes) if caps is None else [c / w for c, w in zip(caps, claims, strict=True)]
-    if len(routes) < MANY:
-        levels = fill(routes, capacities, claims, limits)
-    else:
-        table, room = columns(routes), np.array([math.inf, *capacities])
-        levels = fill_many(table, room, np.array(claims), np.array(limits)).tolist()
-    return [level * weight for level, weight in zip(levels, claims, strict=True)]
 
 
 def fill(routes: Routes, capacities: Sequence[float], loads: Sequence[float], limits: Sequence[float]) -> list[float]:

@@ -8,13 +8,14 @@ import pytest
 
 from simperf.accuracy.large_cases import LeftOut, read_large_cases
 from simperf.accuracy.large_grades import LargeGrade
-from simperf.accuracy.large_table import StoredGrade, large_rows, read_stored, stored_grades, stored_row, stored_text
+from simperf.accuracy.large_table import StoredGrade, large_rows, read_stored, stored_grades, stored_row
 from simperf.accuracy.left_out_cases import left_out_cases
 from simperf.accuracy.overview import summarize_choices, summarize_families, summarize_questions
 from simperf.accuracy.questions import LARGE_MEMORY, LARGE_TIME
 from simperf.accuracy.tables import failures_counted, published_tables
 from simperf.errors import InputError
 from tests.accuracy.test_large_cases import CASE
+from tests.truth.large_store import stored_text
 
 #: one layer on one server, so that it is played at once
 SMALL = {

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from simperf.engine import maxmin
-from simperf.engine.maxmin import columns, fill, fill_many, max_min_rates, refill
+from simperf.engine.maxmin import columns, fill, fill_many, refill
+from tests.engine.rates import max_min_rates
 
 
 def check_fair(routes, capacities, rates, caps=None, weights=None, rel=1e-9):

@@ -8,11 +8,11 @@ from simperf.collectives.links import Hops, Links
 from simperf.collectives.placement import place
 from simperf.collectives.plan_bounds import PlanBounds
 from simperf.collectives.rounds import solve
-from simperf.engine.maxmin import max_min_rates
 from simperf.engine.simulation import Simulation
 from simperf.errors import InputError, MachineError, UnknownNameError
 from simperf.hardware import Catalog, Fabric, Machine, build_topology
 from simperf.hardware.topology import TOPOLOGIES
+from tests.engine.rates import max_min_rates
 
 
 @pytest.mark.parametrize(

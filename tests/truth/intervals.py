@@ -12,10 +12,10 @@ import sys
 from pathlib import Path
 
 from simperf.accuracy.coverage import grade_intervals, pooled
-from simperf.accuracy.error_rows import ERRORS, errors_text
 from simperf.analysis.left_out import error_file, read_errors, spread
 from simperf.files import write_bytes
 from tests.truth.collectives import truth_folder
+from tests.truth.error_rows import ERRORS, errors_text
 
 QUESTIONS = tuple(ERRORS)
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "uncertainty.md"

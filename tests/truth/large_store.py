@@ -6,9 +6,12 @@ cases that the table does not have are played. A case that takes longer than the
 """
 
 import argparse
+import csv
+import io
 import signal
 import sys
 from contextlib import contextmanager
+from dataclasses import asdict, fields
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -18,7 +21,7 @@ from simperf.accuracy.large_cases import LeftOut, read_large_cases
 from simperf.accuracy.large_grades import grade
 from simperf.accuracy.large_jobs import case_time, counted_memory
 from simperf.accuracy.large_ratios import feature_gains, schedule_ratios
-from simperf.accuracy.large_table import read_stored, stored_row, stored_text
+from simperf.accuracy.large_table import StoredGrade, read_stored, stored_row
 from simperf.errors import SimperfError
 from simperf.files import write_bytes
 from tests.truth.collectives import truth_folder
@@ -31,6 +34,15 @@ class TookTooLongError(SimperfError):
 
 
 @contextmanager
+def stored_text(rows):
+    """The table as CSV."""
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, [field.name for field in fields(StoredGrade)], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(asdict(one) for one in rows)
+    return stream.getvalue()
+
+
 def limited(seconds):
     """Stop what runs inside after so many seconds of the processor; 0 for never."""
 

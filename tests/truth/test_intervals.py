@@ -3,9 +3,9 @@
 import pytest
 
 from simperf.accuracy.coverage import pooled
-from simperf.accuracy.error_rows import ERRORS
 from simperf.analysis.chance import COVERAGE
 from simperf.analysis.questions import COLLECTIVES, KERNELS, LARGE, ONE_GPU, PLANS, SCALING
+from tests.truth.error_rows import ERRORS
 from tests.truth.intervals import LABELS, PAGE, grades, moved, paged
 
 #: by how much of their width the ends of intervals may move before the errors are made anew [1]
