@@ -68,28 +68,24 @@ _WIDEST, _MARGIN = 120, 30
 _BOUNDS = ((re.compile(r"<=x<=\d{7,}"), "<=x"), (re.compile(r"0(\.0)?<=x(?![<\d])"), ""))
 
 
-class _HelpCommand(TyperCommand):
+class _Help:
+    """The help of a command or a group."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help."""
+        formatter.write("\n".join(_help(self, ctx)) + "\n")
+
+    def get_usage(self, ctx: Any) -> str:
+        """The line of the help that says how it is called, which errors repeat."""
+        return _usage(self, ctx)
+
+
+class _HelpCommand(_Help, TyperCommand):
     """A command whose help ends in an example."""
 
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help."""
-        formatter.write("\n".join(_help(self, ctx)) + "\n")
 
-    def get_usage(self, ctx: Any) -> str:
-        """The line of the help that says how it is called, which errors repeat."""
-        return _usage(self, ctx)
-
-
-class HelpGroup(TyperGroup):
+class HelpGroup(_Help, TyperGroup):
     """A group of commands whose help lists them by task."""
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help."""
-        formatter.write("\n".join(_help(self, ctx)) + "\n")
-
-    def get_usage(self, ctx: Any) -> str:
-        """The line of the help that says how it is called, which errors repeat."""
-        return _usage(self, ctx)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that is meant; one that was renamed ends in an error with its new name."""

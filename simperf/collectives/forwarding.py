@@ -39,17 +39,12 @@ class Forwarding(MachineView):
         base, nodes = self.machine.route(src, dst), self.machine.nodes
         one, two = nodes[src], nodes[dst]
         near = one.kind == two.kind == "gpu" and one.server == two.server and src != dst
-        if not near or _linked(base):
+        if not near or base.is_nvlink:
             return base
         others = [node for node in self.machine.gpus if node not in (src, dst) and nodes[node].server == one.server]
         through = [
             self.machine.route(src, dst, via=(node,))
             for node in others
-            if _linked(self.machine.route(src, node)) and _linked(self.machine.route(node, dst))
+            if self.machine.route(src, node).is_nvlink and self.machine.route(node, dst).is_nvlink
         ]
         return max(through, key=lambda route: route.bandwidth, default=base)
-
-
-def _linked(route: Route) -> bool:
-    """Whether it is NVLink all the way."""
-    return all(edge.technology == "nvlink" for edge in route.edges)

@@ -195,7 +195,7 @@ class Placement:
         nodes = self.machine.nodes
         if nodes[here].server != nodes[there].server:
             return "network"
-        return "nvlink" if all(edge.technology == "nvlink" for edge in route.edges) else "pcie"
+        return "nvlink" if route.is_nvlink else "pcie"
 
 
 def place(

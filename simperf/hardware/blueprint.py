@@ -111,6 +111,11 @@ class Route:
         """Nodes in order, both ends included."""
         return (self.src, *(edge.dst for edge in self.edges))
 
+    @property
+    def is_nvlink(self) -> bool:
+        """Whether it is NVLink all the way."""
+        return all(edge.technology == "nvlink" for edge in self.edges)
+
 
 @dataclass(eq=False, slots=True)
 class Blueprint:

@@ -39,7 +39,7 @@ def connection(machine: Machine, a: str, b: str) -> str:
     kinds = [machine.nodes[node].kind for node in route.nodes[1:-1]]
     if machine.nodes[a].server != machine.nodes[b].server or "switch" in kinds:
         return "NET"
-    if all(edge.technology == "nvlink" for edge in route.edges):
+    if route.is_nvlink:
         return f"NV{min(edge.count for edge in route.edges)}"
     sockets = len({node for node in route.nodes if machine.nodes[node].kind == "cpu"})
     if sockets:

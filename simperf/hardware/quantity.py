@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Any, Literal, get_args, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal, get_args, get_type_hints
 
 from annotated_types import Gt
 
@@ -66,18 +66,24 @@ _LIMITS = {
 }
 
 
+class _Annotation:
+    """An annotation whose `read` makes a value of what a file says, before pydantic sees it."""
+
+    read: ClassVar[Any]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        """Read the value first."""
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_before_validator_function(self.read, handler(source))
+
+
 @dataclass(frozen=True)
-class Quantity:
+class Quantity(_Annotation):
     """Annotation of a float that a file writes as text with a unit of `dimension`."""
 
     dimension: str
     zero: bool = False
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        """Read and bound the number before pydantic sees it."""
-        from pydantic_core import core_schema
-
-        return core_schema.no_info_before_validator_function(self.read, handler(source))
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
         """Say that a file holds a text with a unit here."""
@@ -131,14 +137,8 @@ class TrueOrFalse:
         return core_schema.bool_schema(strict=True)
 
 
-class Launches:
+class Launches(_Annotation):
     """Annotation of a queue's depth: a whole number, or ``"unlimited"``."""
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        """Read the depth before pydantic sees it."""
-        from pydantic_core import core_schema
-
-        return core_schema.no_info_before_validator_function(self.read, handler(source))
 
     @staticmethod
     def read(value: Any) -> float:
@@ -150,14 +150,8 @@ class Launches:
         return float(value)
 
 
-class KernelFamily:
+class KernelFamily(_Annotation):
     """Annotation of a text that names a kernel family, or one with a precision: ``gemm``, ``gemm-fp32``."""
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        """Look the name up before pydantic sees it."""
-        from pydantic_core import core_schema
-
-        return core_schema.no_info_before_validator_function(self.read, handler(source))
 
     @staticmethod
     def read(name: Any) -> str:
@@ -199,14 +193,8 @@ _ATTENTION = {
 }
 
 
-class LibraryConstants:
+class LibraryConstants(_Annotation):
     """Annotation of a table of constants of attention kernels: ``LIBRARY.CONSTANT`` to a number without a dimension."""
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        """Check the constants before pydantic sees them."""
-        from pydantic_core import core_schema
-
-        return core_schema.no_info_before_validator_function(self.read, handler(source))
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
         """Say that a file holds a table of each library here, of numbers."""
@@ -271,7 +259,7 @@ PRODUCT_CONSTANTS = {
 
 
 @dataclass(frozen=True, eq=False)
-class ConstantTable:
+class ConstantTable(_Annotation):
     """Annotation of a table of constants, each in its own dimension.
 
     Parameters
@@ -290,12 +278,6 @@ class ConstantTable:
     dimensions: Mapping[str, str]
     zero: tuple[str, ...] = ()
     required: tuple[str, ...] = ()
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        """Read the constants before pydantic sees them."""
-        from pydantic_core import core_schema
-
-        return core_schema.no_info_before_validator_function(self.read, handler(source))
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
         """Say that a file holds a table of numbers and of texts with units here."""

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from simperf.errors import MachineError
-from simperf.hardware.blueprint import Route
 from simperf.hardware.fabric import ServerSlot
 from simperf.hardware.machine import Machine
 
@@ -185,7 +184,7 @@ def _along(machine: Machine, orders: Sequence[tuple[str, ...]]) -> list[Ring]:
     rings = []
     for order, routes in zip(orders, ways, strict=True):
         bandwidth = min(machine.resources[key] / uses[key] for route in routes for key in route.resources)
-        direct = all(map(_direct, routes))
+        direct = all(route.is_nvlink for route in routes)
         rings.append(Ring(order, bandwidth, min(route.edges[0].count for route in routes) if direct else 0))
     return rings
 
@@ -205,14 +204,9 @@ def _along_classes(machine: Machine, orders: Sequence[tuple[str, ...]]) -> list[
     share = np.append(np.inf, classes.capacity(found)) / np.maximum(np.bincount(place.ravel(), minlength=1), 1)
     widths = share[place].min(axis=0).reshape(src.shape).min(axis=1).tolist()
     routes = [machine.route(nodes[a], nodes[b]) for a, b in classes.representatives]
-    counts = np.array([route.edges[0].count if _direct(route) else 0 for route in routes])
+    counts = np.array([route.edges[0].count if route.is_nvlink else 0 for route in routes])
     least = counts[kinds].reshape(src.shape).min(axis=1).tolist()
     return [Ring(order, width, count) for order, width, count in zip(orders, widths, least, strict=True)]
-
-
-def _direct(route: Route) -> bool:
-    """Whether it is NVLink all the way."""
-    return all(edge.technology == "nvlink" for edge in route.edges)
 
 
 def _decompose(links: Links, size: int) -> list[tuple[tuple[int, ...], int]]:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
-__all__ = ["RankClasses", "rank_classes"]
+__all__ = ["RankClasses", "numbered", "rank_classes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +55,10 @@ def rank_classes(looks: Sequence[Hashable], partitions: Iterable[Sequence[Sequen
     [1, 3, 3, 9]
     """
     groupings = [tuple(one) for one in partitions]
-    colours = _numbered(looks)
+    colours = numbered(looks)
     while True:
         around = [_around(colours, groups) for groups in groupings]
-        refined = _numbered(list(zip(colours, *around, strict=True)))
+        refined = numbered(list(zip(colours, *around, strict=True)))
         if max(refined, default=0) == max(colours, default=0):
             break
         colours = refined
@@ -72,13 +72,13 @@ def _around(colours: Sequence[int], groups: Sequence[Sequence[int]]) -> list[int
     """A number for what each rank's group consists of; -1 for a rank without a group."""
     found = [-1] * len(colours)
     inside = [frozenset(Counter(colours[rank] for rank in group).items()) for group in groups]
-    for group, mark in zip(groups, _numbered(inside), strict=True):
+    for group, mark in zip(groups, numbered(inside), strict=True):
         for rank in group:
             found[rank] = mark
     return found
 
 
-def _numbered(marks: Sequence[Hashable]) -> list[int]:
+def numbered(marks: Iterable[Hashable]) -> list[int]:
     """A number for each mark, the first is 0, the next different one 1, and so on."""
     known: dict[Hashable, int] = {}
     return [known.setdefault(mark, len(known)) for mark in marks]

@@ -21,6 +21,12 @@ def simperf(capsys, tmp_path, monkeypatch):
 
 
 @pytest.fixture
+def own_cache(tmp_path, monkeypatch):
+    """A cache of the test's own."""
+    monkeypatch.setenv("SIMPERF_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
 def chain(tmp_path):
     """A small scenario with two variants."""
     path = tmp_path / "chain.toml"

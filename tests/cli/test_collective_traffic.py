@@ -4,17 +4,11 @@ import json
 
 import pytest
 
-from simperf.cli import main
 from simperf.collectives.plan_bounds import PlanBounds
+from tests.cli.test_collective import run
 
 RING = ["collective", "all-reduce", "--topology", "ring", "--ranks", "4", "-b", "4M", "-e", "4M"]
 STAR = ["collective", "all-reduce", "--topology", "star", "--ranks", "8", "-b", "1M", "-e", "1M"]
-
-
-def run(capsys, *words):
-    code = main([*words])
-    out, err = capsys.readouterr()
-    return code, out, err
 
 
 def time_of(capsys, *words):

@@ -43,9 +43,7 @@ set = { "program.schedule" = "zb-h1" }
 PARTS = ("kernels", "slowed", "bubble", "idle", *(f"exposed {kind}" for kind in ("tensor", "pipeline", "data", "norm")))
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("SIMPERF_CACHE", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 @pytest.fixture

@@ -7,10 +7,7 @@ import re
 
 import pytest
 
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("SIMPERF_CACHE", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def test_a_sweep_prints_its_table_and_keeps_it(simperf, chain, tmp_path):

@@ -11,12 +11,9 @@ from simperf.collectives.plan import COLLECTIVES, bus_factor
 from simperf.collectives.settings import find_algorithm
 from simperf.errors import FloorError, InputError, UnknownNameError
 from simperf.hardware import Catalog, build_cluster, build_topology
+from tests.collectives.machines import star
 
 CATALOG = Catalog.load()
-
-
-def star(n=8, **options):
-    return build_topology("star", n, bandwidth=50e9, latency=250e-9, **options)
 
 
 def test_a_row_has_the_definitions_of_nccl_tests():

@@ -10,17 +10,10 @@ from simperf.collectives.machine_plans import plan_for
 from simperf.engine.network import FlowNetwork
 from simperf.engine.simulation import Simulation
 from simperf.hardware import Catalog, build_cluster, build_topology
+from tests.collectives.machines import ring, star
 
 S = 104_857_600
 CATALOG = Catalog.load()
-
-
-def star(n, **options):
-    return build_topology("star", n, bandwidth=50e9, latency=250e-9, **options)
-
-
-def ring(n):
-    return build_topology("ring", n, bandwidth=50e9, latency=500e-9)
 
 
 @pytest.mark.parametrize(

@@ -9,16 +9,9 @@ from simperf.collectives.plan import Channel, Phase, Plan, Round
 from simperf.engine.network import FlowNetwork
 from simperf.errors import InputError
 from simperf.hardware import build_topology
+from tests.collectives.machines import ring, star
 
 S = 104_857_600
-
-
-def star(n, **options):
-    return build_topology("star", n, bandwidth=50e9, latency=250e-9, **options)
-
-
-def ring(n):
-    return build_topology("ring", n, bandwidth=50e9, latency=500e-9)
 
 
 def time_of(algorithm, machine, nbytes=S, n=None, **options):

@@ -33,7 +33,6 @@ class TookTooLongError(SimperfError):
     """A case was stopped."""
 
 
-@contextmanager
 def stored_text(rows):
     """The table as CSV."""
     stream = io.StringIO()
@@ -43,6 +42,7 @@ def stored_text(rows):
     return stream.getvalue()
 
 
+@contextmanager
 def limited(seconds):
     """Stop what runs inside after so many seconds of the processor; 0 for never."""
 

@@ -1,18 +1,13 @@
 """Cases of the folder that are not graded: a broken table, and a row without a time."""
 
 import copy
-import json
 
 import pytest
 
 from simperf.accuracy.cases import read_cases
 from simperf.accuracy.left_out_cases import left_out_cases
 from simperf.accuracy.nccl_cases import KINDS, cases_known, series_of
-
-
-def folder(path, *cases):
-    (path / "cases.json").write_text(json.dumps(list(cases)))
-    return path
+from tests.accuracy.test_left_out_cases import folder
 
 
 @pytest.mark.truth

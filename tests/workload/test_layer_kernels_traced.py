@@ -15,6 +15,7 @@ from torch.nn import functional  # noqa: E402
 
 from simperf.workload.trace import trace_model  # noqa: E402
 from simperf.workload.zoo_source.decoders import RmsNorm, _rotate  # noqa: E402
+from tests.workload.test_transformer_step import kernel  # noqa: E402
 
 N, WIDTH, HEADS, WORDS = 24, 64, 4, 100
 FEW = {"layers": 2, "hidden": WIDTH, "heads": HEADS, "vocabulary": WORDS, "sequence": N}
@@ -145,11 +146,6 @@ class Llama(nn.Module):
 
 def traced(net):
     return trace_model(net, f"2x{N}:int64", loss="cross-entropy", optimizer="adamw")
-
-
-def kernel(op):
-    reads, writes = ([(one.elements, one.passes) for one in operands] for operands in (op.reads, op.writes))
-    return op.kind, op.family, op.flops, reads, writes, [size.at(3) for size in op.gemm]
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.1])

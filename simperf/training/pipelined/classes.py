@@ -16,7 +16,7 @@ distinguished by each flow.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -27,6 +27,7 @@ from simperf.collectives.execute import PlacedPlan
 from simperf.engine.link_table import LinkClass
 from simperf.layout.distinct import distinct
 from simperf.layout.flow_classes import float_words, mix_words
+from simperf.layout.rank_classes import numbered
 from simperf.training.pipelined.channels import Pattern, Placed, Plans, structures
 from simperf.training.pipelined.communicators import AROUND, INSIDE, Communicator, Payload
 from simperf.training.pipelined.link_numbers import IntArray, LinkNumbers, NumberedNames
@@ -151,7 +152,7 @@ def _refined(
     ways = np.flatnonzero(np.repeat(np.array([one.directed for one in communicators], dtype=bool), sizes))
     role[ways[::2]], role[ways[1::2]] = 1, 2
     kind = mix_words(draws.kind.astype(np.uint64))
-    ranks = mix_words(np.array(_numbered(looks), dtype=np.uint64))
+    ranks = mix_words(np.array(numbered(looks), dtype=np.uint64))
     groups = mix_words(np.array(_looks(communicators, placed), dtype=np.uint64))
     own = mix_words(float_words(draws.capacity) + mix_words(_marked(draws.names, links, marks)))
     known = 0
@@ -248,7 +249,7 @@ def _kinds(
 
 def _alike(flows: Sequence[ChannelFlow]) -> tuple[int, ...]:
     """The number of each flow, the same for like ones."""
-    return tuple(_numbered(map(_rounded, flows)))
+    return tuple(numbered(map(_rounded, flows)))
 
 
 def _ascending(counts: tuple[int, ...], alike: tuple[int, ...]) -> tuple[int, ...]:
@@ -280,8 +281,8 @@ def _looks(communicators: Sequence[Communicator], placed: Sequence[Placed]) -> l
     for at in placed:
         if id(at.pattern) not in flows:
             flows[id(at.pattern)] = _flows(at.pattern.plans)
-    number = dict(zip(flows, _numbered(flows.values()), strict=True))
-    return _numbered((one.dimension, number[id(at.pattern)]) for one, at in zip(communicators, placed, strict=True))
+    number = dict(zip(flows, numbered(flows.values()), strict=True))
+    return numbered((one.dimension, number[id(at.pattern)]) for one, at in zip(communicators, placed, strict=True))
 
 
 def _flows(plans: Plans) -> Hashable:
@@ -298,7 +299,7 @@ def _marked(names: IntArray, links: LinkNumbers, marks: Mapping[str, Hashable]) 
     """Marks that tell links apart beside their capacities, by the numbers of their names."""
     found = np.zeros(len(names), dtype=np.uint64)
     if marks:
-        number = dict(zip(marks, _numbered(marks.values()), strict=True))
+        number = dict(zip(marks, numbered(marks.values()), strict=True))
         for index, name in enumerate((names >> 1).tolist()):
             found[index] = 1 + number.get(links.name(name), -1)
     return found
@@ -388,9 +389,3 @@ def _firsts(numbers: Sequence[int]) -> list[int]:
     for index, number in enumerate(numbers):
         first.setdefault(number, index)
     return list(first.values())
-
-
-def _numbered(marks: Iterable[Hashable]) -> list[int]:
-    """A number for each mark, the first is 0, the next different one 1, and so on."""
-    known: dict[Hashable, int] = {}
-    return [known.setdefault(mark, len(known)) for mark in marks]
