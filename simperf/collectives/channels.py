@@ -9,7 +9,7 @@ over two does. Without other traffic this is the time of the same channels send 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from simperf.engine.link_table import LinkClass
@@ -70,6 +70,18 @@ class ChannelSet:
     drains: tuple[LinkClass, ...]
     last: float = 0.0
     least: float = 0.0
+
+    @classmethod
+    def over(
+        cls, flows: Sequence[ChannelFlow], drawn: Sequence[Mapping[str, int]], capacity: Mapping[str, float]
+    ) -> ChannelSet:
+        """Flows that draw so many times on each resource by name, over links of these capacities [B/s]."""
+        links: dict[tuple[tuple[int, ...], float], list[str]] = {}
+        for resource in dict.fromkeys(resource for one in drawn for resource in one):
+            key = tuple(one.get(resource, 0) for one in drawn), float(capacity[resource])
+            links.setdefault(key, []).append(resource)
+        classes = tuple(LinkClass(tuple(of), counts, rate) for (counts, rate), of in links.items())
+        return cls(tuple(flows), classes, ())
 
     @property
     def time(self) -> float:

@@ -15,7 +15,6 @@ from collections.abc import Iterator, Sequence
 
 from simperf.collectives.channels import ChannelFlow, ChannelSet
 from simperf.collectives.executors import PlacedPlan
-from simperf.engine.link_table import LinkClass
 
 __all__ = ["EXCHANGES", "RING_SENDS", "exchange_channels"]
 
@@ -59,14 +58,7 @@ def exchange_channels(placed: PlacedPlan, name: str, nbytes: float, rows: Sequen
         cap = min(transport.cap, *(hop.cap * transport.connections for hop in hops))
         flows.append(ChannelFlow(latency, together * share * nbytes / transport.efficiency, together * cap))
         drawn.append({resource: count // together for resource, count in counts.items()})
-    capacity = placed.placement.machine.resources
-    names = dict.fromkeys(resource for each in drawn for resource in each)
-    links: dict[tuple[tuple[int, ...], float], list[str]] = {}
-    for resource in names:
-        key = tuple(each.get(resource, 0) for each in drawn), float(capacity[resource])
-        links.setdefault(key, []).append(resource)
-    classes = tuple(LinkClass(tuple(of), counts, rate) for (counts, rate), of in links.items())
-    return ChannelSet(tuple(flows), classes, ())
+    return ChannelSet.over(flows, drawn, placed.placement.machine.resources)
 
 
 def _pairs(name: str, nranks: int) -> Iterator[tuple[int, int]]:

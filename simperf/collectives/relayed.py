@@ -23,7 +23,6 @@ from typing import NamedTuple
 
 from simperf.collectives.channels import ChannelFlow, ChannelSet
 from simperf.collectives.executors import PlacedPlan
-from simperf.engine.link_table import LinkClass
 from simperf.errors import InputError, Problem
 from simperf.hardware import GpuPart
 from simperf.workload.token_copies import TokenCopies
@@ -125,13 +124,7 @@ def relayed_channels(placed: PlacedPlan, name: str, nbytes: float, kernel: Token
         cap = min(wide, most / transport.efficiency)
         flows.append(ChannelFlow(delay, together * share * nbytes / transport.efficiency, together * cap))
         drawn.append({resource: count // together for resource, count in counts.items()})
-    capacity = placed.placement.machine.resources
-    links: dict[tuple[tuple[int, ...], float], list[str]] = {}
-    for resource in dict.fromkeys(resource for one in drawn for resource in one):
-        key = tuple(one.get(resource, 0) for one in drawn), float(capacity[resource])
-        links.setdefault(key, []).append(resource)
-    classes = tuple(LinkClass(tuple(of), counts, rate) for (counts, rate), of in links.items())
-    return ChannelSet(tuple(flows), classes, ())
+    return ChannelSet.over(flows, drawn, placed.placement.machine.resources)
 
 
 def _between(servers: list[list[int]]) -> Iterator[tuple[int, int]]:

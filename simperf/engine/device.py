@@ -366,8 +366,11 @@ class Device:
         if not numbered and not (which and isinstance(which, str)):
             raise ProgramError(f'{which!r} is no stream: a name, such as "side", or a number from 0 is expected')
         index, name = (which, "") if isinstance(which, int) else (-1, which)
-        self._streams[which] = Stream(self, index, depth=self.depth, name=name)
+        self._streams[which] = self._made_stream(index, name)
         return self._streams[which]
+
+    def _made_stream(self, index: int, name: str) -> Stream:
+        return Stream(self, index, depth=self.depth, name=name)
 
     def stream_after(self, stream: Stream, number: int) -> Stream:
         """The `number`-th stream after one of the device's, such as for operations that run beside each other."""

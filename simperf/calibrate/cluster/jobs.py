@@ -87,12 +87,19 @@ def _network(order: Mapping[str, Any]) -> Any:
     return model
 
 
+def _data(order: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Random inputs of a network, and what it should make of them."""
+    import torch
+
+    shape = int(order["batch"]), int(order["width"])
+    return torch.randn(shape), torch.randn(shape)
+
+
 def _trainer(order: Mapping[str, Any], model: Any) -> Callable[[], None]:
     """One training step of a model on random data."""
     import torch
 
-    width, batch = int(order["width"]), int(order["batch"])
-    x, y = torch.randn(batch, width), torch.randn(batch, width)
+    x, y = _data(order)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
 
     def once() -> None:
@@ -111,8 +118,7 @@ def step(work: HostOrder) -> list[list[float]]:
     promptly(COMPUTING)
     order = work.order
     model = _network(order)
-    width, batch = int(order["width"]), int(order["batch"])
-    x, y = torch.randn(batch, width), torch.randn(batch, width)
+    x, y = _data(order)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
     found = []
     for turn in range(int(order["repeats"]) + 2):
@@ -164,8 +170,7 @@ def asynchronous(work: HostOrder) -> list[list[float]]:
     if work.rank == workers:
         return work.repeat(lambda: _serve(work, weights, workers))
     flat = torch.empty_like(weights)
-    width, batch = int(order["width"]), int(order["batch"])
-    x, y = torch.randn(batch, width), torch.randn(batch, width)
+    x, y = _data(order)
     return work.repeat(lambda: _work(work, model, flat, x, y))
 
 

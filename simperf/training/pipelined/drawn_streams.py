@@ -274,12 +274,8 @@ class DrawnDevice(Device):
         assert isinstance(found, DrawnStream)
         return found
 
-    def _new_stream(self, which: int | str) -> Stream:
-        if which == "compute":
-            return self.stream(0)
-        index, name = (which, "") if isinstance(which, int) else (-1, which)
-        self._streams[which] = DrawnStream(self, index, depth=self.depth, name=name)
-        return self._streams[which]
+    def _made_stream(self, index: int, name: str) -> Stream:
+        return DrawnStream(self, index, depth=self.depth, name=name)
 
     def told(self, work: DrawnWork) -> Callable[[Floats], None]:
         """A function that is called with the times at which a communication ends."""

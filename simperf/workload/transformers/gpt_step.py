@@ -259,14 +259,10 @@ class GptStep(TrainingPass):
         return self.tape.add(f"{name}.linear", "linear", "gemm", parts, [size], flops=flops, gemm=gemm)[0]
 
     def _linear_back(self, name: str, g: int, x: int, size: Affine) -> int:
-        weight, (fan_out, fan_in) = self.weights[f"{name}.weight"]
-        one, rows, m, k = Affine(1, 0), self.rows, Affine(fan_out, 0), Affine(fan_in, 0)
-        flops, made = Affine(0, 2 * self.model.sequence * fan_in * fan_out), Affine(fan_in * fan_out, 0)
-        label = f"{name}.matmul.back"
-        (back,) = self.tape.add(label, "matmul", "gemm", [g, weight], [size], flops=flops, gemm=(one, rows, k, m))
-        (found,) = self.tape.add(label, "matmul", "gemm", [g, x], [made], flops=flops, gemm=(one, m, k, rows))
+        back, found = self.input_back(name, g, size), self.weight_back(name, g, x)
+        fan_out = self.weights[f"{name}.weight"][1][0]
         work = Affine(0, self.model.sequence * fan_out)
-        (bias,) = self.tape.add(f"{name}.sum.back", "sum", "reduction", [g], [m], flops=work)
+        (bias,) = self.tape.add(f"{name}.sum.back", "sum", "reduction", [g], [Affine(fan_out, 0)], flops=work)
         self.tape.gradient(f"{name}.bias", bias)
         self.tape.gradient(f"{name}.weight", found)
         return back

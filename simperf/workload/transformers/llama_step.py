@@ -207,12 +207,7 @@ class LlamaStep(TrainingPass):
 
     def _linear_back(self, name: str, g: int, x: int, size: Affine, *, plus: int | None = None) -> int:
         """Gradient of a matrix, then of its input, added to `plus`."""
-        weight, (fan_out, fan_in) = self.weights[f"{name}.weight"]
-        one, rows, m, k = Affine(1, 0), self.rows, Affine(fan_out, 0), Affine(fan_in, 0)
-        flops, made = Affine(0, 2 * self.model.sequence * fan_in * fan_out), Affine(fan_in * fan_out, 0)
-        label = f"{name}.matmul.back"
-        (found,) = self.tape.add(label, "matmul", "gemm", [g, x], [made], flops=flops, gemm=(one, m, k, rows))
-        (back,) = self.tape.add(label, "matmul", "gemm", [g, weight], [size], flops=flops, gemm=(one, rows, k, m))
+        found, back = self.weight_back(name, g, x), self.input_back(name, g, size)
         if plus is not None:
             back = self.pointwise("add.back", [plus, back], size)
         self.tape.gradient(f"{name}.weight", found)

@@ -124,6 +124,20 @@ class TrainingPass(ABC):
         flops = Affine(0, round(products * n * n * d * model.heads))
         return (Affine(0, model.heads), Affine(n, 0), Affine(d, 0), Affine(round(products * n), 0)), flops
 
+    def weight_back(self, name: str, g: int, x: int) -> int:
+        """The product for the gradient of a matrix that read `x`."""
+        fan_out, fan_in = self.weights[f"{name}.weight"][1]
+        gemm = (Affine(1, 0), Affine(fan_out, 0), Affine(fan_in, 0), self.rows)
+        flops, made = Affine(0, 2 * self.model.sequence * fan_in * fan_out), Affine(fan_in * fan_out, 0)
+        return self.tape.add(f"{name}.matmul.back", "matmul", "gemm", [g, x], [made], flops=flops, gemm=gemm)[0]
+
+    def input_back(self, name: str, g: int, size: Affine) -> int:
+        """The product for the gradient of what a matrix read."""
+        weight, (fan_out, fan_in) = self.weights[f"{name}.weight"]
+        gemm = (Affine(1, 0), self.rows, Affine(fan_in, 0), Affine(fan_out, 0))
+        flops = Affine(0, 2 * self.model.sequence * fan_in * fan_out)
+        return self.tape.add(f"{name}.matmul.back", "matmul", "gemm", [g, weight], [size], flops=flops, gemm=gemm)[0]
+
     def pointwise(
         self, name: str, reads: Sequence[Part], size: Affine, flops: int = 1, *, family: str = "elementwise"
     ) -> int:
