@@ -19,9 +19,11 @@ from numpy.typing import NDArray
 
 from simperf.errors import InputError, Problem
 from simperf.file_bytes import read_bytes, unpacked
+from simperf.hardware import Catalog
+from simperf.hardware.driver_names import gpu_of_driver
 from simperf.json_file import read_json
 
-__all__ = ["DEVICES", "KINDS", "ShapeTable", "read_shape_tables", "shape_tables"]
+__all__ = ["KINDS", "ShapeTable", "read_shape_tables", "shape_tables"]
 
 #: kinds of tables, as their files' names end
 KINDS = (
@@ -34,14 +36,6 @@ KINDS = (
     "custom_allreduce",
     "deepep",
 )
-#: name by which a device calls itself in a table -> name in the catalogue
-DEVICES: Mapping[str, str] = {
-    "NVIDIA A100-SXM4-80GB": "a100-sxm4-80gb",
-    "NVIDIA H100 80GB HBM3": "h100-sxm5-80gb",
-    "NVIDIA H200": "h200-sxm-141gb",
-    "NVIDIA B200": "b200-sxm-180gb",
-    "NVIDIA L40S": "l40s",
-}
 #: endings of columns that are times, in the unit that they have there [s]; ``latency`` has none and is in ms
 _TIMES = {"latency": 1e-3, "_us": 1e-6}
 #: columns of a kind that are sizes of a kernel, and the largest that one may be
@@ -66,7 +60,7 @@ class ShapeTable:
     device : str
         The GPU as the table names it.
     gpu : str
-        Its name in the catalogue; empty if `DEVICES` has none.
+        Its name in the catalogue; empty if it has none.
     source : str
         Repository, commit and path.
     columns : mapping of str to array
@@ -163,7 +157,8 @@ def _table(path: Path, kind: str, entry: Mapping[str, Any], source: str) -> Shap
         key, values = _column(path, str(name), [str(value)] * len(rows))
         columns.setdefault(key, values)
     where = f"{source}, {entry.get('path', path.name)}"
-    return ShapeTable(kind, device, DEVICES.get(device, ""), where, columns)
+    known = gpu_of_driver(device, Catalog.load())
+    return ShapeTable(kind, device, known.name if known else "", where, columns)
 
 
 def _unpacked(path: Path) -> tuple[list[str], list[list[str]]]:

@@ -7,17 +7,13 @@ import re
 from simperf.calibrate.dataset import Dataset
 from simperf.errors import UnknownNameError
 from simperf.hardware import Catalog, GpuPart
+from simperf.hardware.driver_names import gpu_of_driver
 
-__all__ = ["NOT_ON_HARDWARE", "find_gpu"]
-
-#: said wherever points of a GPU are measured or predicted, until a GPU's file stands in ``calibration/``
-NOT_ON_HARDWARE = (
-    "points of a GPU: the code that takes and predicts them has run on a pretended GPU only, not on hardware yet"
-)
+__all__ = ["find_gpu"]
 
 
 def find_gpu(dataset: Dataset, name: str = "") -> GpuPart | None:
-    """The part called `name`; without a name, the one whose words the data set's ``gpu`` has; None if there is none.
+    """The part called `name`; without a name, the one that its driver calls so, or whose words that name has.
 
     Raises
     ------
@@ -29,7 +25,11 @@ def find_gpu(dataset: Dataset, name: str = "") -> GpuPart | None:
         if name not in catalog.names("gpu"):
             raise UnknownNameError("gpu", name, catalog.names("gpu"))
         return catalog.gpu(name)
-    said = set(_words(str(dataset.machine.get("gpu", ""))))
+    driver = str(dataset.machine.get("gpu", ""))
+    known = gpu_of_driver(driver, catalog)
+    if known is not None:
+        return known
+    said = set(_words(driver))
     fits = [known for known in catalog.names("gpu") if said and set(_words(known)) <= said]
     return catalog.gpu(max(fits, key=len)) if fits else None
 

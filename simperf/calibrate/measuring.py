@@ -64,7 +64,8 @@ def measure(
         ``"machine"``, all that the model has a constant for, or ``"training"``, kernels of training steps of
         transformers, the most useful first, each saved as it is measured.
     minutes : float, optional
-        When to end, from the call on [min]; what there was no time for is named. By default, all is measured.
+        When to end, from the call on [min]; families take turns then, and what there was no time for is named. By
+        default, all is measured.
     tell : callable, optional
         Is given what there is to say: what is continued, what was disturbed, warnings.
     progress : callable, optional
@@ -84,7 +85,6 @@ def measure(
     KeyboardInterrupt
         `simperf.calibrate.measure.session.Interrupted`: the file holds what was measured.
     """
-    from simperf.calibrate.machines import NOT_ON_HARDWARE
     from simperf.calibrate.measure.allocator import keep_memory
     from simperf.calibrate.measure.bench import Bench
     from simperf.calibrate.measure.budget import Budget
@@ -120,11 +120,9 @@ def measure(
     try:
         if session.resumed:
             say(f"{output} holds {session.resumed} points: they are kept, if calm (--fresh begins again)")
-        if bench.cuda:
-            say(NOT_ON_HARDWARE)
         if busy():
             say(f"warning: {busy()}")
-        listed = _tasks(bench, wanted, training=training)
+        listed = _tasks(bench, wanted, training=training, turns=budget.limited)
         count = sum(len(each.points) for _, each in listed if not isinstance(each, str))
         with progress(count) if progress is not None else nullcontext(_silent) as shown:
             data = session.run(listed, tell=shown)
@@ -174,12 +172,15 @@ def families_of(set: str) -> tuple[str, ...]:
     return tuple(FAMILIES if set == _SETS[1] else task.FAMILIES)
 
 
-def _tasks(bench: Bench, wanted: Sequence[str], *, training: bool) -> list[tuple[str, Any]]:
-    """What there is to measure, in its order."""
+def _tasks(bench: Bench, wanted: Sequence[str], *, training: bool, turns: bool) -> list[tuple[str, Any]]:
+    """What there is to measure, in its order: family by family, or in turns, of which any beginning is of use."""
     from simperf.calibrate.measure import task
-    from simperf.calibrate.measure.training import training_tasks
+    from simperf.calibrate.measure.training import in_turns, training_tasks
 
-    return training_tasks(bench, wanted) if training else list(task.tasks(bench, wanted))
+    if training:
+        return training_tasks(bench, wanted)
+    listed = list(task.tasks(bench, wanted))
+    return in_turns(listed) if turns else listed
 
 
 def _counted(points: Mapping[str, int]) -> str:

@@ -20,6 +20,20 @@ _BESIDE = {"gemm": "compute", "memory": "memory"}
 #: ways in which the calls of one small operation are measured
 _CALLED = ("plain", "forward", "backward")
 
+#: layers of the step that ``frontend/mixed`` runs, its loss included, and its parameter tensors
+_LAYERS, _TENSORS = 15, 12
+#: calls of that step on the host, by pass and as `FrontendPart.calls` names them
+_STEP_CALLS: Mapping[str, Mapping[str, int]] = {
+    "forward": {
+        **{"conv2d": 2, "add": 1, "batchnorm": 1, "relu": 1, "max_pool2d": 2, "gelu": 1, "linear": 2, "layernorm": 1},
+        **{"tanh": 1, "dropout": 1, "sigmoid": 1, "cross_entropy": 1},
+    },
+    "backward": {
+        **{"conv2d": 2, "batchnorm": 1, "relu": 1, "max_pool2d": 2, "gelu": 1, "mm": 4, "sum": 2, "layernorm": 1},
+        **{"tanh": 1, "dropout": 1, "sigmoid": 1, "cross_entropy": 1, "nll_loss": 1, "zeros": 1},
+    },
+}
+
 #: models of collectives: which one, among how many ranks, in how many servers
 _COLLECTIVE = re.compile(r"nccl\.([a-z-]+)\.n(\d+)(?:\.s(\d+))?")
 
@@ -94,6 +108,22 @@ def _calls(models: Models, launch: float) -> dict[str, float]:
         known = [models[name][passed] for name in (f"call.relu.{passed}", f"call.module.{passed}") if name in models]
         if known and plain is not None:
             found[f"pass:{passed}"] = max(known) / launch - plain
+    return found | _late_calls(models, launch, found)
+
+
+def _late_calls(models: Models, launch: float, hot: Mapping[str, float]) -> dict[str, float]:
+    """What passes add to calls, and updates, in a whole step: its code is in no cache when its turn comes."""
+    found: dict[str, float] = {}
+    for passed, calls in _STEP_CALLS.items():
+        measured = models.get(f"call.step.{passed}")
+        if measured is not None:
+            whole = _LAYERS * measured[passed] / launch
+            alone = sum(count * hot.get(kind, 1.0) for kind, count in calls.items())
+            found[f"pass:{passed}"] = (whole - alone) / sum(calls.values())
+    update, sgd = models.get("call.step.update"), models.get("update.sgd")
+    if update is not None and sgd is not None:
+        longer = max(1.0, update["update"] / (sgd["alpha"] + _TENSORS * sgd["beta"]))
+        found |= {name: longer * value for name, value in hot.items() if name.startswith("update:")}
     return found
 
 

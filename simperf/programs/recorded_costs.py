@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -10,41 +9,17 @@ from typing import Any
 
 from simperf.cost import Roofline
 from simperf.errors import InputError, Problem
-from simperf.hardware import Catalog
+from simperf.hardware.driver_names import gpu_of_driver
 from simperf.workload.op import MATRIX_FAMILIES, Op
 from simperf.workload.recorded.recorded_step import RecordedActivity, RecordedStep
 from simperf.workload.registry import make_op
 
-__all__ = ["KernelRatios", "find_gpu"]
+__all__ = ["KernelRatios"]
 
-#: names by which drivers call GPUs that do not say the part -> the part; product names as torch's profiler writes them
-_DRIVER_NAMES = {
-    "a100-pg509-200": "a100-sxm4-40gb",
-    "a100-sxm-80gb": "a100-sxm4-80gb",
-    "h100-80gb-hbm3": "h100-sxm5-80gb",
-    "h100-pcie": "h100-pcie-80gb",
-    "h200": "h200-sxm-141gb",
-    "b200": "b200-sxm-180gb",
-    "h800": "h800-sxm5-80gb",
-}
 #: rows, columns and depth of the product, and queries of the attention, that stand for those of unknown shapes; assumed
 _SIDE, _QUERIES = 4096, 2048
 #: precisions that stand for one that a GPU does not have
 _OTHERWISE = {"tf32": "fp32", "bf16": "fp16", "fp8": "bf16", "fp16": "fp32"}
-
-
-def find_gpu(name: str, catalog: Any = None) -> Any:
-    """GPU of the catalogue by the name that its driver gives it; None if there is none.
-
-    Examples
-    --------
-    >>> find_gpu("Tesla V100-SXM2-32GB").name
-    'v100-sxm2-32gb'
-    """
-    catalog = catalog or Catalog.load()
-    plain = re.sub(r"[^a-z0-9]+", "-", re.sub(r"nvidia|tesla|geforce|amd|instinct", "", name.lower())).strip("-")
-    known = _DRIVER_NAMES.get(plain, plain)
-    return catalog.gpu(known) if known in catalog.names("gpu") else None
 
 
 class KernelRatios:
@@ -120,7 +95,7 @@ def recorded_gpu(steps: Sequence[RecordedStep], given: str, catalog: Any) -> Any
         if given not in catalog.names("gpu"):
             raise InputError(Problem("no such GPU", key="recorded_on", value=given, expected=expected))
         return catalog.gpu(given)
-    found = [find_gpu(one.gpu, catalog) for one in steps]
+    found = [gpu_of_driver(one.gpu, catalog) for one in steps]
     for part, one in zip(found, steps, strict=True):
         if part is None or part.name != found[0].name:
             message = "the GPU of the recording is not in the catalogue" if part is None else "recorded on another GPU"

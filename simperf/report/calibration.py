@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simperf.calibrate.machines import NOT_ON_HARDWARE
 from simperf.json_format import json_text
 from simperf.report.fitted_table import FittedTable
 from simperf.report.terminal import to_text
@@ -64,8 +63,6 @@ def validation_text(found: Validation, *, points: bool = False) -> str:
     notes = [f"not predicted: {series}: {reason}" for series, reason in found.skipped.items()]
     if beside:
         notes.insert(0, "two constants: the MAPE of a fixed time and one rate for each model; of steps, of a roofline")
-    if any('"device": "cuda"' in row.key for row in found.points):
-        notes.append(NOT_ON_HARDWARE)
     return to_text(Group(*views, *map(Text, notes)))
 
 

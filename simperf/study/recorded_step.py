@@ -22,7 +22,7 @@ __all__ = ["COPY", "ELEMENTWISE", "MESSAGES", "StepSide", "recorded_step", "step
 _CLASSES = {"product": "products", "convolution": "convolutions", "attention": "attention"}
 #: part of a recorded kernel that is none of these, by what its name has, the first that is found
 _NAMES = (
-    ("optimizer", re.compile(r"adam|multi_tensor_apply|multitensor|optimizer|lamb|sgd", re.IGNORECASE)),
+    ("optimizer", re.compile(r"adam|multi_tensor_apply|multitensor|optimizer|lamb(?!da)|sgd", re.IGNORECASE)),
     ("normalization", re.compile(r"norm|softmax|batch_?norm|\bbn_", re.IGNORECASE)),
     ("reduction", re.compile(r"reduc|nll_loss|cross_?entropy|sum_kernel", re.IGNORECASE)),
     ("copy kernels", re.compile(r"copy|cat(array|_)|transpose|memset|fill|memcpy|gather|scatter", re.IGNORECASE)),

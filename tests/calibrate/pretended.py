@@ -331,7 +331,7 @@ def functions(gpu: Gpu) -> dict[str, Any]:
 @contextmanager
 def pretended(patch: Any, truth: Truth, seed: int = 0):
     """While it lasts, ``cuda:0`` is the pretended GPU, for torch and for the clocks of `simperf.calibrate.measure`."""
-    from simperf.calibrate.measure import bench, programs, queue, steps, sync
+    from simperf.calibrate.measure import bench, mixed, programs, queue, steps, sync
 
     gpu = Gpu(truth, seed)
     for name, value in functions(gpu).items():
@@ -339,7 +339,7 @@ def pretended(patch: Any, truth: Truth, seed: int = 0):
     Timer.gpu = gpu
     patch.setattr("torch.utils.benchmark.Timer", Timer)
     clock = type("Clock", (), {"perf_counter": staticmethod(lambda: gpu.now)})
-    for module in (bench, programs, queue, steps, sync):
+    for module in (bench, mixed, programs, queue, steps, sync):
         patch.setattr(module, "time", clock)
     with OnMeta(), Calls(gpu):
         yield gpu

@@ -29,7 +29,7 @@ from tests.calibrate.synthetic import write_profile  # noqa: E402
 #: calls that the pretended device gives no time to, or that torch does not run on the meta device
 LEFT_OUT = ("frontend/view", "copy/host", "copy/fresh", "op/attention")
 FITTED = (
-    *("frontend", "sync", "gemm", "conv", "elementwise", "rows", "optimizer"),
+    *("frontend", "mixed", "sync", "gemm", "conv", "elementwise", "rows", "optimizer"),
     *("queue", "streams", "graph", "copy", "overlap"),
 )
 
@@ -98,7 +98,8 @@ def test_constants_of_the_device_come_back(profile):
     assert frontend["graph_launch"] == pytest.approx(truth.graph[0], rel=0.05)
     assert frontend["graph_gap"] == pytest.approx(truth.gap, rel=0.2)
     assert frontend["calls"]["conv2d"] == pytest.approx(truth.calls["conv2d"], rel=0.05)
-    assert frontend["calls"]["pass:forward"] == pytest.approx(truth.forward, rel=0.2)
+    # on the meta device dropout is three calls, two of them unrecorded, as the count of a batch normalization is
+    assert frontend["calls"]["pass:forward"] == pytest.approx(truth.forward + 1.6 / 15, rel=0.1)
     assert frontend["calls"]["pass:backward"] == pytest.approx(truth.backward, abs=0.06)
     device = profile.device()
     for kind, (kernel, copy) in zip(("compute", "memory"), truth.beside, strict=True):
@@ -170,10 +171,8 @@ def test_three_commands_lead_from_a_gpu_to_a_validated_profile(folder, capsys, m
 
     with pretended(monkeypatch, Truth(), seed=4):
         told = run("measure", "--device", "cuda:0", "--quick", "--only", only, "-o", data)
-    assert "not on hardware yet" in told.err
     assert f"next: simperf calibrate fit {data}" in told.err
     told = run("fit", data, "-o", profile)
     assert "[[Model]] overlap.memory" in told.out
     told = run("validate", profile, data)
     assert "program/wait" in told.out
-    assert "not on hardware yet" in told.out

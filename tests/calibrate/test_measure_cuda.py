@@ -49,7 +49,7 @@ def one_a_series(found):
 
 
 #: families that need no GPU, and whole programs, which `tests.calibrate.test_gpu_chain` runs
-ELSEWHERE = {"step", "loader", "storage", "collective", "mixed", "program"}
+ELSEWHERE = {"step", "loader", "storage", "collective", "program"}
 
 
 @pytest.mark.parametrize("family", sorted(set(FAMILIES) - ELSEWHERE))

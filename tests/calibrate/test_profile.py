@@ -182,7 +182,6 @@ def test_reports_for_eyes(profile, found, tmp_path):
     assert "held out" in text
     assert "1024 launches" in text, "a point in its own unit"
     assert "all" in text
-    assert "not on hardware yet" in text, "points of a GPU are distinguished"
     assert validation_csv(check).splitlines()[0].startswith("series,model,point")
     assert '"predicted"' in validation_json(check)
     assert draw_validation(check) is not None

@@ -3,7 +3,7 @@
 import pytest
 
 from simperf.hardware import Catalog
-from simperf.programs.recorded_costs import KernelRatios, find_gpu
+from simperf.programs.recorded_costs import KernelRatios
 from simperf.workload.recorded.kernel_class import KernelClass
 from simperf.workload.recorded.recorded_step import RecordedActivity
 
@@ -16,18 +16,6 @@ def activity(kind, duration, **given):
 def gpus():
     catalog = Catalog.load()
     return catalog.gpu("a100-sxm4-80gb"), catalog.gpu("h100-sxm5-80gb")
-
-
-@pytest.mark.parametrize(
-    ("driver", "part"),
-    [
-        ("NVIDIA A100-SXM4-80GB", "a100-sxm4-80gb"),
-        ("NVIDIA H100 80GB HBM3", "h100-sxm5-80gb"),
-        ("A GPU that nobody makes", None),
-    ],
-)
-def test_gpus_are_found_by_the_names_of_their_drivers(driver, part):
-    assert getattr(find_gpu(driver), "name", None) == part
 
 
 @pytest.mark.parametrize("kind", ["collective", "copy"])

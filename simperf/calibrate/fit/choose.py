@@ -190,6 +190,10 @@ def _frontend(series: str, points: Sequence[Measurement], dataset: Dataset) -> I
         model = alpha_beta(f"update.{optimizer}", f"one update by {optimizer}: alpha once, beta a parameter tensor")
         yield given("frontend/optimizer", model, found, data)
     for (name, mode), found in kinds.items():
+        if name == "frontend/mixed" and found[0].at.get("device") != "cpu":
+            title = f"time of the host a layer of a training step, {mode}"
+            yield _same(f"call.step.{mode}", mode, title, name, found)
+            continue
         if name == "frontend/mixed":
             model, data = late_model(f"call.mixed.{mode}", found)
             yield given(name, model, found, data)

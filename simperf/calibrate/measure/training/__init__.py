@@ -17,6 +17,6 @@ Series beside those of `simperf.calibrate.measure`, whose names and conditions t
     to them.
 """
 
-from simperf.calibrate.measure.training.order import FAMILIES, interleaved, training_tasks
+from simperf.calibrate.measure.training.order import FAMILIES, in_turns, interleaved, training_tasks
 
-__all__ = ["FAMILIES", "interleaved", "training_tasks"]
+__all__ = ["FAMILIES", "in_turns", "interleaved", "training_tasks"]

@@ -12,7 +12,7 @@ from simperf.calibrate.measure.bench import Bench
 from simperf.calibrate.measure.budget import USUAL
 from simperf.calibrate.measure.task import Task, check_families, note_text
 
-__all__ = ["FAMILIES", "PlannedPoint", "interleaved", "spread", "training_tasks"]
+__all__ = ["FAMILIES", "PlannedPoint", "in_turns", "interleaved", "spread", "training_tasks"]
 
 #: family -> its module here, and its share of the time of a round
 FAMILIES: Mapping[str, tuple[str, float]] = {
@@ -99,6 +99,19 @@ def interleaved(listed: Iterable[tuple[int, str, Task]]) -> Iterator[tuple[str, 
             yield family, task
             if not waiting[family]:
                 del waiting[family]
+
+
+def in_turns(listed: Iterable[tuple[str, Task | str]]) -> list[tuple[str, Task | str]]:
+    """Notes, then tasks of families in turn; the first ones of a family are spread over all of them."""
+    notes: list[tuple[str, Task | str]] = []
+    families: dict[str, list[Task]] = {}
+    for family, task in listed:
+        if isinstance(task, str):
+            notes.append((family, task))
+        else:
+            families.setdefault(family, []).append(task)
+    ordered = ((family, tasks[index]) for family, tasks in families.items() for (index,) in spread(range(len(tasks))))
+    return [*notes, *interleaved((1, family, task) for family, task in ordered)]
 
 
 def spread(*factors: Sequence[Any]) -> list[tuple[Any, ...]]:
