@@ -7,7 +7,7 @@ import os
 from simperf.calibrate.fitting import Files, files_of, of_file
 from simperf.calibrate.validate import Validation
 from simperf.calibrate.validate import validate as check
-from simperf.hardware import ProfilePart
+from simperf.hardware import Catalog, ProfilePart
 from simperf.hardware.lookup import find_profile
 
 __all__ = ["validate"]
@@ -19,7 +19,7 @@ def validate(profile: ProfilePart | str | os.PathLike[str], data: Files) -> Vali
     Parameters
     ----------
     profile : ProfilePart or path
-        A file that `fit` wrote, or the name of a shipped profile.
+        A file that `fit` wrote, the name of a shipped profile, or that of a GPU of the catalogue, as it is without any.
     data : path or sequence of path
         The measurements of the fit, or others; several sessions of one machine are pooled.
 
@@ -29,12 +29,17 @@ def validate(profile: ProfilePart | str | os.PathLike[str], data: Files) -> Vali
         What cannot be read or predicted.
     """
     from simperf.calibrate.baseline import lines_of, roofline_steps, with_baseline
+    from simperf.calibrate.catalogue import check_catalogue
     from simperf.calibrate.cluster.profile import hold_profile, is_box, validation_of
     from simperf.calibrate.dataset import Dataset
     from simperf.calibrate.machines import find_gpu
     from simperf.calibrate.sessions import pool
     from simperf.calibrate.steps import step_predictor
 
+    if isinstance(profile, str) and profile in Catalog.load().names("gpu"):
+        paths = files_of(data)
+        with of_file(paths):
+            return check_catalogue(Catalog.load().gpu(profile), pool([Dataset.load(path) for path in paths]))
     known = profile if isinstance(profile, ProfilePart) else find_profile(profile)
     paths = files_of(data)
     dataset = pool([Dataset.load(path) for path in paths])

@@ -11,7 +11,10 @@ __all__ = ["validate"]
 
 
 def validate(
-    profile: Annotated[str, typer.Argument(metavar="PROFILE", help="A file that `fit` wrote, or a shipped profile.")],
+    profile: Annotated[
+        str,
+        typer.Argument(metavar="PROFILE", help="A file that `fit` wrote, a shipped profile, or a GPU of the catalog."),
+    ],
     data: Annotated[
         list[Path],
         typer.Argument(
@@ -58,7 +61,7 @@ def validate(
         return
     if found.boxed:
         note(f"use it: simperf calibrate cluster --predict {profile} --hosts 8 --rate 300mbit, without root or torch")
-    else:
+    elif any(one.inside is not None for one in found.points):
         note(f"use it: put [calibration] use = {str(profile)!r} into a scenario, then simperf run FILE --samples 32")
     if within is not None and out.mape > within / 100:
         note(f"held-out points are off by {out.mape:.1%} on average, more than {within:g} %")

@@ -22,6 +22,8 @@ _CALLED = ("plain", "forward", "backward")
 
 #: layers of the step that ``frontend/mixed`` runs, its loss included, and its parameter tensors
 _LAYERS, _TENSORS = 15, 12
+#: how many times as long an update takes in a step as alone, at most; draws of its constants may be nothing
+_LATEST = 10.0
 #: calls of that step on the host, by pass and as `FrontendPart.calls` names them
 _STEP_CALLS: Mapping[str, Mapping[str, int]] = {
     "forward": {
@@ -122,7 +124,8 @@ def _late_calls(models: Models, launch: float, hot: Mapping[str, float]) -> dict
             found[f"pass:{passed}"] = (whole - alone) / sum(calls.values())
     update, sgd = models.get("call.step.update"), models.get("update.sgd")
     if update is not None and sgd is not None:
-        longer = max(1.0, update["update"] / (sgd["alpha"] + _TENSORS * sgd["beta"]))
+        alone = max(sgd["alpha"] + _TENSORS * sgd["beta"], update["update"] / _LATEST)
+        longer = max(1.0, update["update"] / alone)
         found |= {name: longer * value for name, value in hot.items() if name.startswith("update:")}
     return found
 

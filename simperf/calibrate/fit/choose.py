@@ -187,7 +187,8 @@ def _frontend(series: str, points: Sequence[Measurement], dataset: Dataset) -> I
         found = [point for point in updates if point.at["optimizer"] == optimizer]
         data = Data.of(found, ("parameters",))
         data = Data({"nbytes": data.columns["parameters"]}, data.measured, data.samples, data.keys)
-        model = alpha_beta(f"update.{optimizer}", f"one update by {optimizer}: alpha once, beta a parameter tensor")
+        title = f"one update by {optimizer}: alpha once, beta a parameter tensor"
+        model = alpha_beta(f"update.{optimizer}", title, each="s")
         yield given("frontend/optimizer", model, found, data)
     for (name, mode), found in kinds.items():
         if name == "frontend/mixed" and found[0].at.get("device") != "cpu":
@@ -242,7 +243,7 @@ def _by_mode(series: str, points: Sequence[Measurement], name: str, column: str,
         found = [point for point in points if point.at.get("mode") == mode]
         data = Data.of(found, (column,))
         data = Data({"nbytes": data.columns[column]}, data.measured, data.samples, data.keys)
-        yield given(series, alpha_beta(f"{name}.{mode}", title.format(mode)), found, data)
+        yield given(series, alpha_beta(f"{name}.{mode}", title.format(mode), each="s"), found, data)
 
 
 # Bytes ---------------------------------------------------------------------------------

@@ -21,9 +21,9 @@ def _line(values: Mapping[str, float], columns: Columns) -> Array:
     return np.asarray(values["alpha"] + values["beta"] * columns["nbytes"])
 
 
-def alpha_beta(name: str, title: str) -> Model:
-    """Hockney's two constants: alpha [s] and beta [s/B]."""
-    constants = (FitConstant("alpha", 1e-5, high=10.0), FitConstant("beta", 1e-10, high=1.0, unit="s/B"))
+def alpha_beta(name: str, title: str, *, each: str = "s/B") -> Model:
+    """Hockney's two constants: alpha [s], and beta for each unit of size, such as a byte [s/B]."""
+    constants = (FitConstant("alpha", 1e-5, high=10.0), FitConstant("beta", 1e-10, high=1.0, unit=each))
 
     def starts(data: Data) -> Sequence[Mapping[str, float]]:
         alpha, beta, _ = _segment(data.columns["nbytes"], data.measured)
