@@ -95,7 +95,7 @@ def recorded_gpu(steps: Sequence[RecordedStep], given: str, catalog: Any) -> Any
         if given not in catalog.names("gpu"):
             raise InputError(Problem("no such GPU", key="recorded_on", value=given, expected=expected))
         return catalog.gpu(given)
-    found = [gpu_of_driver(one.gpu, catalog) for one in steps]
+    found: list[Any] = [gpu_of_driver(one.gpu, catalog) for one in steps]
     for part, one in zip(found, steps, strict=True):
         if part is None or part.name != found[0].name:
             message = "the GPU of the recording is not in the catalogue" if part is None else "recorded on another GPU"
