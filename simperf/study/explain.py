@@ -102,7 +102,8 @@ class Explained:
         if round(first.recorded_count) != round(first.simulated_count):
             counts = f", {first.recorded_count:g} activities and not {first.simulated_count:g}"
         way = "longer" if first.difference > 0 else "less"
-        told = f"{first.part} take {format_quantity(abs(first.difference), 's')} {way}{counts}"
+        verb = "take" if first.part.endswith("s") else "takes"
+        told = f"{first.part} {verb} {format_quantity(abs(first.difference), 's')} {way}{counts}"
         if abs(self.difference) < _ALIKE * self.simulated:
             return f"both steps take the same time; of their parts {told}: kernels may count as another family"
         return f"most of it: {told}"

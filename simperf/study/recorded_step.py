@@ -22,10 +22,13 @@ __all__ = ["COPY", "ELEMENTWISE", "MESSAGES", "StepSide", "recorded_step", "step
 _CLASSES = {"product": "products", "convolution": "convolutions", "attention": "attention"}
 #: part of a recorded kernel that is none of these, by what its name has, the first that is found
 _NAMES = (
-    ("optimizer", re.compile(r"adam|multi_tensor_apply|multitensor|optimizer|lamb(?!da)|sgd", re.IGNORECASE)),
+    ("optimizer", re.compile(r"adam|multi_tensor_apply|multitensor|optimizer|(?<!\{)lamb(?!d)|sgd", re.IGNORECASE)),
     ("normalization", re.compile(r"norm|softmax|batch_?norm|\bbn_", re.IGNORECASE)),
     ("reduction", re.compile(r"reduc|nll_loss|cross_?entropy|sum_kernel", re.IGNORECASE)),
-    ("copy kernels", re.compile(r"copy|cat(array|_)|transpose|memset|fill|memcpy|gather|scatter", re.IGNORECASE)),
+    (
+        "copy kernels",
+        re.compile(r"(?<!float16_)copy|cat(array|_)|transpose|memset|fill|memcpy|gather|scatter", re.IGNORECASE),
+    ),
 )
 ELEMENTWISE = "elementwise"
 #: names of kernels that are elementwise; others that are nothing else count as such, too, and are noted

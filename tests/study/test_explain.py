@@ -204,6 +204,25 @@ def test_wrong_traces(tmp_path, text):
         explain(path, simperf.make_scenario(DDP))
 
 
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [  # as profilers of H100 write them, some of them cut off
+        ("void vectorized_elementwise_kernel<8, at::native::bfloat16_copy_kernel_cuda(at::T&)::{lambd", "elementwise"),
+        ("void unrolled_elementwise_kernel<at::native::direct_copy_kernel_cuda(at::T&)::{lamb", "copy kernels"),
+        ("void at::native::(anonymous namespace)::multi_tensor_apply_kernel<at::native", "optimizer"),
+        ("void apex::lamb_stage_1<float>(float*)", "optimizer"),
+        ("void cudnn::fusion::convert_dq_to_16bits<true>(void const*, void*, unsigned int)", "elementwise"),
+        ("sm90_xmma_fprop_implicit_gemm_f16f16_f16f32_f32_nhwckrsc_nhwc_tilesize128x128x64", "products"),
+        ("sm90_xmma_wgrad_indexed_implicit_gemm_f16f16_f16f32_f32_nhwckrsc_nhwc", "products"),
+        ("nvjet_sm90_tst_192x128_64x5_1x2_h_bz_coopB_NNT", "products"),
+        ("cudnn_generated_fort_native_sdpa_sm90_flash_bprop_wgmma_f16_knob_26", "attention"),
+    ],
+)
+def test_kernels_of_todays_libraries_are_known_by_their_names(tmp_path, against, name, part):
+    found = against(tmp_path / "step.json", kernel(name, 10, 50))
+    assert parts(found)[part].recorded == pytest.approx(50e-6)
+
+
 @pytest.mark.skipif(not TRUTH.is_dir(), reason="there is no folder of recorded traces")
 @pytest.mark.parametrize("name", ["ddp_a100_rank3_of_8", "ddp_v100_rank1", "ns_resolution", "alexnet_a100"])
 def test_a_real_trace_adds_up(name):

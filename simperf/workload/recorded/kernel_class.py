@@ -20,7 +20,7 @@ __all__ = ["Collective", "KernelClass", "classify"]
 
 _COLLECTIVE = re.compile(r"nccl|rccl|oneccl", re.IGNORECASE)
 _ATTENTION = re.compile(r"flash|fmha|attention|mha_", re.IGNORECASE)
-_CONVOLUTION = re.compile(r"conv|wgrad|dgrad|fprop|winograd|implicit", re.IGNORECASE)
+_CONVOLUTION = re.compile(r"conv(?!ert)|wgrad|dgrad|fprop|winograd|implicit", re.IGNORECASE)
 _PRODUCT = re.compile(r"gemm|gemv|cutlass|cublas|nvjet|matmul|cijk_|xmma|splitk", re.IGNORECASE)
 #: precision of a matrix kernel by what its name has, the first that is found
 _PRECISIONS = (
