@@ -12,7 +12,8 @@ from simperf.errors import InputError, Problem, UnknownNameError
 from simperf.files import TomlFile
 from simperf.formats import FORMAT, Key
 from simperf.hardware import Machine
-from simperf.layout import DIMENSION_WORDS, DIMENSIONS, Layout
+from simperf.layout import DIMENSIONS, Layout
+from simperf.layout.layout import DIMENSION_WORDS
 from simperf.layout.layout_file import parse_layout
 from simperf.programs import ProgramSpec
 from simperf.workload.transformers import Transformer, read_config

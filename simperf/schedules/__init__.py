@@ -4,7 +4,7 @@ The built-in ones are in `plans`, one a file. `simperf.ModelParallel` simulates 
 """
 
 from simperf.schedules.interpret import count_in_flight, order_of, problems_of
-from simperf.schedules.registry import SCHEDULES, make_schedule, microbatch_multiple, options_of, schedule
+from simperf.schedules.registry import SCHEDULES, make_schedule, options_of, schedule
 from simperf.schedules.schedule import PASSES, Pass, Schedule
 
 __all__ = [
@@ -14,7 +14,6 @@ __all__ = [
     "Schedule",
     "count_in_flight",
     "make_schedule",
-    "microbatch_multiple",
     "options_of",
     "order_of",
     "problems_of",

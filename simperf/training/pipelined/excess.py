@@ -12,7 +12,7 @@ from math import ceil, floor
 
 from simperf.errors import InputError, Problem
 from simperf.layout import Layout
-from simperf.schedules import microbatch_multiple
+from simperf.schedules.registry import microbatch_multiple
 from simperf.training.pipelined.closed import never_closed
 from simperf.training.pipelined.stage import StageProcess
 from simperf.training.strategies import ModelParallel

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from simperf.execution.session import Session
-from simperf.layout import DIMENSION_WORDS
+from simperf.layout.layout import DIMENSION_WORDS
 from simperf.memory import DRIVER, StageMemory
 from simperf.training.job import Job
 from simperf.training.outcome import tell_cost, tell_use

@@ -20,7 +20,7 @@ from simperf.execution import Program, collective, irecv, isend, item, launch, s
 from simperf.execution.process_group import ProcessGroup
 from simperf.execution.thread import Launch, Verb
 from simperf.execution.works import Communication
-from simperf.layout import DIMENSION_WORDS
+from simperf.layout.layout import DIMENSION_WORDS
 from simperf.schedules import Pass
 from simperf.training.pipelined.closed import ClosedBlock, ClosedLayer, Sequel, in_blocks, launch_block, never_closed
 from simperf.training.pipelined.communicators import INSIDE, NORM, REPLICAS, Dimension, Key
