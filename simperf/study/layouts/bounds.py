@@ -291,7 +291,7 @@ class StepBounds:
         return self._shares[key]
 
     def _share_across(self, layout: Layout, stage: int, copies: int) -> float:
-        """The same, found anew [s/B]."""
+        """The same, found again [s/B]."""
         mesh = layout.sharding_mesh if layout.sharding != "none" else layout.mesh
         names = ("dp_shard", "cp") if layout.sharding != "none" else ("dp", "cp")
         if copies > 1 or not self._ports:
