@@ -53,7 +53,8 @@ class OverviewLine:
         The method, or what tells the figures from others.
     points : int
     median, p90, bias : float
-        Of the absolute errors, and the median of the signed ones, above 0 where it is too fast [1]; NaN without points.
+        Of the absolute errors, and the median of the signed ones, below 0 where it is too fast or too little
+        memory, as the error of a time [1]; NaN without points.
     nearer : float
         Share of the points at which the prediction is nearer than this baseline [1]; NaN where it is none.
     """
@@ -111,18 +112,18 @@ class ChoiceLine:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Errors:
-    """Signed errors of figures [1], and which way is fast.
+    """Signed errors of figures [1], and which way is slow.
 
     Parameters
     ----------
-    signed, faster : ndarray
-        Errors; and -1 where less of the quantity is faster, else 1.
+    signed, slower : ndarray
+        Errors; and -1 where more of the quantity is faster, as of a rate, else 1.
     baselines : mapping of str to ndarray
         Errors of baselines.
     """
 
     signed: Array
-    faster: Array
+    slower: Array
     baselines: Mapping[str, Array] = field(default_factory=dict)
 
     def line(self, name: str, baseline: str = "") -> OverviewLine:
@@ -132,7 +133,7 @@ class _Errors:
             return OverviewLine(name, 0, math.nan, math.nan, math.nan)
         errors = np.sort(np.abs(signed)).tolist()
         nearer = float(np.mean(np.abs(self.signed) < np.abs(signed))) if baseline else math.nan
-        bias = float(np.median(signed * self.faster))
+        bias = float(np.median(signed * self.slower))
         return OverviewLine(name, len(errors), median(errors), percentile_90(errors), bias, nearer)
 
 
@@ -155,7 +156,7 @@ def summarize_questions(rows: Iterable[ValidationRow], kernels: Sequence[KernelF
         shapes = kernels if question == KERNELS else ()
         if own or shapes:
             pooled = np.concatenate([_errors(there).signed, *(one.error for one in shapes)])
-            speed = np.concatenate([_errors(there).faster, *(-np.ones_like(one.error) for one in shapes)])
+            slower = np.concatenate([_errors(there).slower, *(np.ones_like(one.error) for one in shapes)])
             parts = (
                 *_sorts(question, there),
                 *_sizes(question, there),
@@ -166,7 +167,7 @@ def summarize_questions(rows: Iterable[ValidationRow], kernels: Sequence[KernelF
             found.append(
                 QuestionSummary(
                     question,
-                    _Errors(pooled, speed).line("all"),
+                    _Errors(pooled, slower).line("all"),
                     parts,
                     sum(row.kind == "fitted" for row in own),
                     sum(row.kind == "nearly linear" for row in own),
@@ -206,7 +207,7 @@ def summarize_choices(rows: Iterable[ValidationRow]) -> list[ChoiceLine]:
 def _errors(rows: Sequence[ValidationRow], keys: Iterable[str] = ()) -> _Errors:
     return _Errors(
         np.array([row.error for row in rows]),
-        np.array([-1.0 if row.is_time else 1.0 for row in rows]),
+        np.array([1.0 if row.is_time or row.question == LARGE_MEMORY else -1.0 for row in rows]),
         {key: np.array([row.error_of(getattr(row, key)) for row in rows]) for key in keys},
     )
 
@@ -266,6 +267,6 @@ def _kernels(shapes: Sequence[KernelFigures]) -> tuple[OverviewLine, ...]:
             name: np.concatenate([getattr(one, key) for one in own])
             for key, name in (("one_rate", "one rate"), ("roofline", "a roofline"))
         }
-        whole = _Errors(errors, -np.ones_like(errors), simple)
+        whole = _Errors(errors, np.ones_like(errors), simple)
         found += [whole.line(group), *(whole.line(name, name) for name in simple)]
     return tuple(found)

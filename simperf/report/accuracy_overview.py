@@ -26,13 +26,13 @@ __all__ = [
 
 _NOTES = (
     "Only figures that need a prediction are counted: neither those that restate what was given (fitted), nor those "
-    "within 3 % of linear scaling from one GPU's speed. Bias is the median signed error; above 0, predictions "
-    "are too fast. The lines below a question are its parts, and baselines on the same points; nearer is the share of "
-    "points at which the prediction is nearer than the baseline. Interval is the share of published figures that lie "
-    "in the 90 % interval which a run prints, made without their family (How sure a prediction is). Kernels are "
-    "of shapes that nothing was fitted to; their baselines are fitted to the shapes that the constants were fitted to. "
-    "The error of a large model is that of an iteration's time; ratios of schedules and verdicts on what fits are not "
-    "counted."
+    "within 3 % of linear scaling from one GPU's speed. Bias is the median signed error, as of a time; below 0, "
+    "predictions are too fast. The lines below a question are its parts, and baselines on the same points; nearer is "
+    "the share of points at which the prediction is nearer than the baseline. Interval is the share of published "
+    "figures that lie in the 90 % interval which a run prints, made without their family (How sure a prediction is). "
+    "Kernels are of shapes that nothing was fitted to; their baselines are fitted to the shapes that the constants "
+    "were fitted to. The error of a large model is that of an iteration's time; ratios of schedules and verdicts on "
+    "what fits are not counted."
 )
 
 
@@ -83,12 +83,10 @@ def expectations_markdown(summaries: Sequence[QuestionSummary]) -> str:
                 _, middle, most, bias, _ = _cells(part)
                 cells = [f"&ensp;{part.name}", middle, most, bias, _held(one.question, _IN_FRONT[part.name])]
                 lines.append(f"| {' | '.join(cells)} | | | |")
-    told = "*Median error* and *90th percentile* are of absolute errors. *Bias* is the median signed error; above 0, "
-    told += (
-        "predictions are too fast (of memory, too large). *90 % intervals hold* is the share of the figures that lie "
-    )
-    told += "in their intervals. In brackets behind a baseline's median error stands simperf's on the same figures; "
-    told += "*nearer than it* is the share of these figures at which simperf is nearer than the baseline."
+    told = "*Median error* and *90th percentile* are of absolute errors. *Bias* is the median signed error, as of a "
+    told += "time; below 0, predictions are too fast (of memory, too small). *90 % intervals hold* is the share of the "
+    told += "figures that lie in their intervals. In brackets behind a baseline's median error stands simperf's on the "
+    told += "same figures; *nearer than it* is the share of these figures at which simperf is nearer than the baseline."
     return "\n".join([*lines, "", *wrap(told, 120)])
 
 

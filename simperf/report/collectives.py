@@ -215,9 +215,9 @@ def format_measured(rows: Sequence[SizeRow], *, title: str) -> str:
     from simperf.calibrate.measured_sizes import summary
 
     with_profile = any(row.fitted is not None for row in rows)
-    head = f"# {'size':>12}  {'measured':>10}  {'predicted':>10}  {'off':>7}"
+    head = f"# {'size':>12}  {'measured':>10}  {'predicted':>10}  {'error':>7}"
     units = f"# {'(B)':>12}  {'(us)':>10}  {'(us)':>10}  {'':>7}"
-    more = (f"  {'profile':>10}  {'off':>7}", f"  {'(us)':>10}") if with_profile else ("", "")
+    more = (f"  {'profile':>10}  {'error':>7}", f"  {'(us)':>10}") if with_profile else ("", "")
     lines = [f"# {title}", head + more[0], units + more[1]]
     for row in rows:
         line = f"  {row.nbytes:>12.0f}  {_time(row.measured):>10}  {_time(row.predicted):>10}  {row.error:>+7.1%}"

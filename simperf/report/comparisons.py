@@ -77,6 +77,7 @@ def _comparison_view(
     from rich.text import Text
 
     checks, said = checks or {}, _said(results, differences or {})
+    headline = rank_results([result for result in results if isinstance(result, Result)]).headline
     results, legend = _lettered(results)
     good = [result for result in results if isinstance(result, Result)]
     ranking = rank_results(good)
@@ -107,8 +108,8 @@ def _comparison_view(
     if differences and not differing and not said:
         parts[:0] = [*titled("What differs", _differing(results, differences))[1:], Text("")]
     parts[:0] = legend
-    if len(good) > 1 and ranking.headline:
-        parts[:0] = [Text(ranking.headline, style="bold"), Text("")]
+    if len(good) > 1 and headline:  # with whole names
+        parts[:0] = [Text(headline, style="bold"), Text("")]
     failures = [f"{result.name}: {result.error}" for result in results if not isinstance(result, Result)]
     misses = [f"{each.name}: {miss}" for i, each in enumerate(results) for miss in checks.get(i, ()) if not miss.ok]
     for title, lines in (("Failed", failures), ("Not as expected", misses)):

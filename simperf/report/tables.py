@@ -46,6 +46,8 @@ _ROUNDING = 1e-12
 _BAR = 28
 #: lines of a screen, of notes and of what one file assumes on it, and metrics that it has in any case
 _SCREEN, _NOTES, _ASSUMED, _FEWEST = 40, 5, 3, 3
+#: other metrics that it has in any case: whether a job fits, how well it uses its GPUs, what failures cost
+_KEPT = ("memory", "peak memory", "model FLOP utilisation", "run time", "mean run time among failures", "mean goodput")
 
 
 def format_result(
@@ -106,7 +108,10 @@ def _result_view(result: Result, checks: Sequence[Check] = (), *, width: int = 8
     plain, staged = _metrics(result)
     room = _SCREEN - to_lines(Group(*parts), width) - 5
     if plain:
-        rows = [row[:2] for row in plain[: max(_FEWEST, room)]]
+        most = max(_FEWEST, room)
+        first = [row for row in plain if row[0] in _KEPT]
+        first += [row for row in plain if row not in first][: max(1, most - len(first))]
+        rows = [row[:2] for row in plain if row in first]
         parts += titled("Metrics", FittedTable((), rows))
         left += _more(len(plain) - len(rows), "metric")
     left += ["what each stage does"] if staged else []

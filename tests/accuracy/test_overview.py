@@ -28,14 +28,14 @@ def test_fitted_and_nearly_linear_figures_are_counted_apart():
     rows = [RATE, replace(RATE, kind="fitted", predicted=500.0), replace(RATE, kind="nearly linear", predicted=1.0)]
     (one,) = summarize_questions([*rows, replace(RATE, predicted=math.nan)])
     assert (one.whole.points, one.fitted, one.nearly_linear, one.failed) == (1, 1, 1, 1)
-    assert (one.whole.median, one.whole.p90, one.whole.bias) == pytest.approx((0.1, 0.1, 0.1))
+    assert (one.whole.median, one.whole.p90, one.whole.bias) == pytest.approx((0.1, 0.1, -0.1))
     assert one.parts == ()
 
 
-def test_bias_is_positive_where_predictions_are_too_fast():
+def test_bias_is_below_0_where_predictions_are_too_fast():
     (one,) = summarize_questions([RATE, TIME])
     # a rate 10 % too high and a time 20 % too short
-    assert one.whole.bias == pytest.approx(0.15)
+    assert one.whole.bias == pytest.approx(-0.15)
 
 
 def test_baselines_are_graded_on_the_points_that_have_both():
@@ -107,7 +107,7 @@ def test_a_ring_by_data_sheets_stands_beside_collectives():
     row = ValidationRow("c", "8 B, ring", "time", "s", 1.0, 1.0, 1.2, question=COLLECTIVES, simple=0.5)
     (one,) = summarize_questions([row, replace(row, simple=math.nan)])
     where, ring = one.parts[-2:]
-    assert (where.points, ring.points, ring.median, ring.bias, ring.nearer) == (1, 1, 0.5, 0.5, 1.0)
+    assert (where.points, ring.points, ring.median, ring.bias, ring.nearer) == (1, 1, 0.5, -0.5, 1.0)
 
 
 def test_kernels_by_shape_are_counted_with_their_baselines():
@@ -115,7 +115,7 @@ def test_kernels_by_shape_are_counted_with_their_baselines():
     shapes = KernelFigures("products, other shapes", "h100", "matrix products", np.ones(3), *errors)
     (one,) = summarize_questions([replace(RATE, question=KERNELS, kind="fitted")], [shapes])
     assert (one.question, one.fitted, one.whole.points) == (KERNELS, 1, 3)
-    assert (one.whole.median, one.whole.bias) == pytest.approx((0.2, -0.1))  # times that are too long are too slow
+    assert (one.whole.median, one.whole.bias) == pytest.approx((0.2, 0.1))  # times that are too long are too slow
     group, rate, roofline = one.parts
     assert group.name == "products, other shapes"
     assert (rate.nearer, roofline.nearer) == pytest.approx((2 / 3, 2 / 3))

@@ -32,6 +32,8 @@ class Task:
         File that is written -> a regular expression of its text.
     long : bool
         Whether it takes more than some seconds of processor time.
+    extra : str
+        A package beside simperf that it needs.
     """
 
     user: str
@@ -42,6 +44,7 @@ class Task:
     names: dict[str, str]
     writes: dict[str, str] = field(default_factory=dict)
     long: bool = False
+    extra: str = ""
 
     @property
     def shown(self):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
@@ -46,6 +47,8 @@ __all__ = ["Candidate", "TrainingPlan", "plan"]
 _RATE, _EXPOSED, _STEP = "samples per second", "exposed communication", "time per step"
 #: share of a step's time from which waiting for communication is what a loser is told [1]
 _WAITS = 0.15
+#: candidates that a line names by their numbers
+_NAMED = 6
 #: time to simulate a candidate, and for each of its nodes [s], about; and of all from which on processes are worth it
 _EACH, _NODE, _LONG = 0.04, 0.002, 5.0
 #: engine that is chosen here
@@ -101,8 +104,19 @@ class TrainingPlan:
     def interval_lines(self) -> list[str]:
         """What the intervals of the ranking are made of, and why candidates have none, a line each."""
         made = dict.fromkeys(f"{name}: {text}" for one in self.ranked for name, text in one.spread.sources.items())
-        missing = dict.fromkeys(one.spread.why_not for one in self.ranked if one.spread.time is None)
-        return [*(f"90 % intervals from {text}" for text in made), *(f"No 90 % interval: {text}" for text in missing)]
+        missing = dict[str, list[int]]()
+        for one in self.ranked:
+            if one.spread.time is None:
+                missing.setdefault(re.sub(r": difficulty .*", "", one.spread.why_not), []).append(one.number)
+        without = (f"No 90 % interval{self._of(own)}: {text}" for text, own in missing.items())
+        return [*(f"90 % intervals from {text}" for text in made), *without]
+
+    def _of(self, numbers: Sequence[int]) -> str:
+        """Which candidates a line is about; empty if it is about all."""
+        if len(numbers) == len(self.ranked):
+            return ""
+        more = f" and {len(numbers) - _NAMED} more" if len(numbers) > _NAMED else ""
+        return f" of {', '.join(f'#{number}' for number in numbers[:_NAMED])}{more}"
 
     def precision_line(self) -> str:
         """The precision that was assumed on each GPU; empty if the plan names one."""
