@@ -210,6 +210,7 @@ def test_wrong_traces(tmp_path, text):
         ("void vectorized_elementwise_kernel<8, at::native::bfloat16_copy_kernel_cuda(at::T&)::{lambd", "elementwise"),
         ("void unrolled_elementwise_kernel<at::native::direct_copy_kernel_cuda(at::T&)::{lamb", "copy kernels"),
         ("void at::native::(anonymous namespace)::multi_tensor_apply_kernel<at::native", "optimizer"),
+        ("Memcpy DtoD (Device -> Device)", "copy kernels"),
         ("void apex::lamb_stage_1<float>(float*)", "optimizer"),
         ("void cudnn::fusion::convert_dq_to_16bits<true>(void const*, void*, unsigned int)", "elementwise"),
         ("sm90_xmma_fprop_implicit_gemm_f16f16_f16f32_f32_nhwckrsc_nhwc_tilesize128x128x64", "products"),
