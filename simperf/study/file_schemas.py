@@ -16,7 +16,7 @@ __all__ = ["file_schema", "schema_kinds"]
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 Schema = dict[str, Any]
 #: kinds beside those of scenarios and parts
-_OWN = ("plan", "layouts", "finished-plan")
+_OWN = ("plan", "layouts", "finished-plan", "prices", "measurements")
 
 
 def file_schema(kind: str) -> Schema:
@@ -26,7 +26,8 @@ def file_schema(kind: str) -> Schema:
     ----------
     kind : str
         ``"plan"`` is what `simperf plan` reads, ``"layouts"`` what it reads of a search of layouts, ``"finished-plan"``
-        what `TrainingPlan.save` writes; all others as in `simperf.scenario.json_schema.json_schema`.
+        what `TrainingPlan.save` writes, ``"prices"`` the file that ``[prices]`` of a plan names, ``"measurements"``
+        what `simperf calibrate measure` writes; all others as in `simperf.scenario.json_schema.json_schema`.
 
     Raises
     ------
@@ -37,6 +38,10 @@ def file_schema(kind: str) -> Schema:
         return {"$schema": _DRAFT, "title": "simperf plan", **_plan()}
     if kind == "layouts":
         return {"$schema": _DRAFT, "title": "simperf layouts", **_layouts()}
+    if kind == "prices":
+        return {"$schema": _DRAFT, "title": "simperf prices", **_prices()}
+    if kind == "measurements":
+        return {"$schema": _DRAFT, "title": "simperf measurements", **_measurements()}
     if kind == "finished-plan":
         return {"$schema": _DRAFT, **PlanFile.model_json_schema(), "title": "simperf finished plan"}
     try:
@@ -118,6 +123,37 @@ def _plan() -> Schema:
         "calibration": _table({"use": text}),
     }
     return _table(tables, required=("plan", "candidates"))
+
+
+def _prices() -> Schema:
+    text: Schema = {"type": "string"}
+    date = {**text, "description": "of the prices, such as 2026-01 or 2026-01-31"}
+    price = {"type": "object", "additionalProperties": quantity("USD/h"), "description": "an hour of each instance"}
+    return _table({"date": date, "source": text, "price": price}, required=("date", "price"))
+
+
+def _measurements() -> Schema:
+    """A data set, as `simperf.calibrate.Dataset` saves it; its numbers are in SI units."""
+    text: Schema = {"type": "string"}
+    facts: Schema = {"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}}
+    numbers: Schema = {"type": "array", "items": {"type": "number", "minimum": 0}, "minItems": 1}
+    point = {
+        "series": {**text, "description": "what was done, such as op/gemm or all-reduce/nccl"},
+        "at": {**facts, "description": "its conditions: shapes, nbytes [B], ranks, dtype"},
+        "samples": {**numbers, "description": "readings in the order in which they were taken, in `unit`"},
+        "unit": {**text, "description": "s unless said otherwise"},
+        "warnings": {"type": "array", "items": text},
+        "stolen": {"type": "number", "minimum": 0, "maximum": 1, "description": "of the time, by the machine's host"},
+        "sensors": {"type": "object", "additionalProperties": {"type": "number"}},
+    }
+    tables: Schema = {
+        "schema": {"const": "simperf-dataset/1"},
+        "title": text,
+        **dict.fromkeys(("machine", "versions", "made"), facts),
+        "notes": {"type": "array", "items": text},
+        "measurements": {"type": "array", "items": _table(point, required=("series", "samples"))},
+    }
+    return _table(tables, required=("schema",))
 
 
 def _layouts() -> Schema:

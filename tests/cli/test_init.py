@@ -1,13 +1,17 @@
 """`simperf init`: files to start from, and the line that names the schema of a file."""
 
+import gzip
 import json
 import tomllib
+from pathlib import Path
 
 import jsonschema
 import pytest
 
 from simperf.study.file_schemas import file_schema, schema_kinds
 from simperf.study.starting_files import STARTS
+
+CALIBRATION = Path(__file__).parents[2] / "calibration"
 
 
 @pytest.mark.parametrize("kind", STARTS)
@@ -87,3 +91,19 @@ def test_a_search_of_layouts_has_a_schema():
     check.validate({**data, "plan": {"deadline": "3 days"}, "program": {"stack": "megatron-core"}})
     assert not check.is_valid({**data, "layouts": {**data["layouts"], "tensor": 2}})
     assert not check.is_valid({"layouts": {"model": "llama3-8b"}})
+
+
+def test_files_of_measurements_and_prices_have_schemas():
+    check = jsonschema.Draft202012Validator(file_schema("measurements"))
+    files = sorted(CALIBRATION.glob("*.json.gz"))
+    assert len(files) > 20
+    for path in files:
+        data = json.loads(gzip.decompress(path.read_bytes()))
+        data["measurements"] = data["measurements"][::40]
+        check.validate(data)
+    point = {"series": "op/gemm", "at": {"m": 8}, "samples": [1e-3]}
+    assert check.is_valid({"schema": "simperf-dataset/1", "measurements": [point]})
+    assert not check.is_valid({"schema": "simperf-dataset/1", "measurements": [{**point, "sample": 3}]})
+    prices = jsonschema.Draft202012Validator(file_schema("prices"))
+    prices.validate({"date": "2026-01", "source": "a quote", "price": {"p5-48xlarge": "55 USD/h"}})
+    assert not prices.is_valid({"price": {"p5-48xlarge": "55 USD/h"}})
