@@ -100,7 +100,13 @@ def plan(
         shown.end()
     if explain:
         scenario = found.scenario(explain)
-        typer.echo(format_candidate(found, explain, format_limits(limits(scenario, engine=engine, play=play))))
+        typer.echo(
+            format_candidate(
+                found,
+                explain,
+                format_limits(limits(scenario, engine=_of_limits(engine), play=play)),
+            )
+        )
     else:
         typer.echo(plan_output(found, form, all_rows=everything))
     if plot is not None:
@@ -182,6 +188,11 @@ def _values(text: str) -> list[Any]:
     return [int(one) if one.strip().isdecimal() else one.strip() for one in str(text).split(",") if one.strip()]
 
 
+def _of_limits(engine: str) -> str:
+    """Engine of the runs that say what limits one candidate, which are few."""
+    return "serial" if engine == "auto" else engine
+
+
 def _search(
     request: LayoutRequest,
     given: dict[str, Any],
@@ -214,7 +225,7 @@ def _search(
     if explain:
         scenario = found.scenario(explain)
         typer.echo(scenario.title + "\n" + found.ranked[explain - 1].reason)
-        typer.echo(format_limits(limits(scenario, engine=engine, play=play)))
+        typer.echo(format_limits(limits(scenario, engine=_of_limits(engine), play=play)))
     else:
         typer.echo(layouts_output(found, form, all_rows=everything))
     if output is not None:

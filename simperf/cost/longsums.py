@@ -32,7 +32,7 @@ _LANES = 640.0
 _ROWS, _POWER = 98.7, 2.0
 #: waves of tiles before which fewer do: multiprocessors that start together ask for the same rows together
 _WAVES = 126.0
-#: bytes of a number
+#: bytes of a number in fp32
 _NUMBER = 4.0
 
 

@@ -54,7 +54,7 @@ def test_the_pages_have_every_section_and_row():
     assert "| Two | 2 |" in rows
     assert rows_csv(sections).count(",variant,time,") == 3
     assert "| Two | 2 figures: median error 10.0 %" in page
-    assert f"| **{ONE_GPU}** | 3 | 10.0 % | 10.0 % | -10.0 % |" in page
+    assert f"| **{ONE_GPU}** | 3 | 10.0 % | 10.0 % | +10.0 % |" in page
     assert "| loop | program.loop = 5.52 ms | `measured/d2l-lenet` |" in page, "what was read off is listed in front"
 
 

@@ -109,7 +109,7 @@ KERNELS = {
     "attention": {"CACHED", "BACKWARD", "LEAST_QUERIES", "_NEEDED", "_PRODUCTS", "_PRODUCTS_BACK", "_KERNELS_BACK"},
     "formulas": set(),
     "experts": {"_SIDES", "_LEAST", "_MOST", "_HEIGHT", "_WIDTH", "BLOCK_UNITS", "_STEP", "_SIZE"},
-    "longsums": {"_STEP", "_LANES"},
+    "longsums": {"_STEP", "_LANES", "_NUMBER"},
     "convolutions": {"WINOGRAD"},
     "roofline": {"THREADS_PER_SM", "_VECTOR", "BLOCK_SCALED", "_BLOCK_RATES", "SCALING_KINDS"},
 }

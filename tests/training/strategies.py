@@ -1,6 +1,7 @@
 """A star of GPUs and a run on it, for the tests of strategies."""
 
 from simperf.engine.simulation import Simulation
+from simperf.errors import UnknownNameError
 from simperf.execution.session import Session
 from simperf.hardware import Catalog, build_machine
 from simperf.training.driver import train
@@ -49,6 +50,8 @@ PARTS = {"devices": Devices, "input": Input, "disturbances": Disturbances}
 
 def job(workload, nodes=(), *, strategy="ddp", jitter=None, feeding=None, exact=None, **options):
     """A job of options by name, each given to the type that has it; the rest is the job's."""
+    if strategy not in STRATEGIES:
+        raise UnknownNameError("strategy", strategy, STRATEGIES)
     kinds = {"strategy": STRATEGIES[strategy], **PARTS}
     parts = {name: {} for name in kinds}
     parts["devices"] |= {"nodes": tuple(nodes), "exact": {None: "auto", True: "yes", False: "no"}[exact]}

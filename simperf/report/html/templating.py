@@ -16,7 +16,7 @@ __all__ = ["component", "render"]
 
 @functools.cache
 def _environment() -> Environment:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
 
     found = Environment(
         loader=PackageLoader("simperf.report.html", "templates"),
@@ -25,13 +25,14 @@ def _environment() -> Environment:
         trim_blocks=True,
         keep_trailing_newline=True,
     )
-    found.filters["words"] = _words
+    # with a context, so that no constant is put into words when a template is compiled: pages have several languages
+    found.filters["words"] = pass_context(_words)
     # data of a page's script, as short as it can be and in its own order
     found.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "ensure_ascii": False, "sort_keys": False}
     return found
 
 
-def _words(text: Any) -> Any:
+def _words(context: Any, text: Any) -> Any:
     """A plain text in the language of the page; what a template made stays."""
     from markupsafe import Markup
 

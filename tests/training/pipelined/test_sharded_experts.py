@@ -10,8 +10,8 @@ from simperf.training.pipelined.work import StepEnd
 from simperf.training.replica import Dimensions
 from simperf.workload.layer_kernels import LayerKernels
 from simperf.workload.routing import Routing
-from tests.training.pipelined.small import played, sharded, with_experts, work
-from tests.training.pipelined.test_experts import MIXTURE, run, time
+from tests.training.pipelined.small import played, sharded, step_time, with_experts, work
+from tests.training.pipelined.test_experts import MIXTURE, run
 
 EACH = Pacing(gradients=True, sharded=True, each=True)
 EQUAL = StepEnd(gradient=2.0, weight=2.0)
@@ -62,7 +62,7 @@ def test_copies_add_up_the_parts_of_gradients():
 def test_every_rank_played_takes_as_long(sizes):
     layout, options = {"sharding": "zero-3", **sizes}, {"routing": Routing("power-law-1.2")}
     few, every = (run(layout, set=set, **options) for set in ({}, {"program.exact": "yes"}))
-    assert time(few) == pytest.approx(time(every), rel=1e-9)
+    assert step_time(few) == pytest.approx(step_time(every), rel=1e-9)
 
 
 def test_experts_that_every_rank_has_are_in_the_units_of_their_layers():
