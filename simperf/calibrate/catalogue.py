@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from simperf.calibrate.dataset import Dataset, Measurement
 from simperf.calibrate.measure.conditions import op_of
-from simperf.calibrate.steps import measured_scenario
+from simperf.calibrate.steps import STEP_CONDITIONS, measured_scenario
 from simperf.calibrate.validate import Checked, Validation
 from simperf.cost import Roofline
 from simperf.errors import InputError, Problem
@@ -18,8 +18,6 @@ from simperf.workload.op import Op
 
 __all__ = ["check_catalogue"]
 
-#: conditions of a step that are parameters of the program that plays it
-_STEP = ("model", "batch", "precision", "optimizer", "part")
 _SKIPPED = "the catalogue predicts operations, and time and memory of whole steps"
 
 
@@ -59,9 +57,10 @@ def check_catalogue(part: GpuPart, dataset: Dataset) -> Validation:
         else:
             skipped.setdefault(point.series, _SKIPPED)
             continue
-        unknown = math.nan
-        known = Checked(point.key, point.series, part.name, point.median, found, unknown, unknown, fitted=False)
-        points.append(replace(known, unit=point.unit))
+        between = (math.nan, math.nan)  # no interval is known
+        points.append(
+            Checked(point.key, point.series, part.name, point.median, found, *between, fitted=False, unit=point.unit)
+        )
     if not points:
         message = f"no operation and no step of a GPU was measured that {part.name} could be compared with"
         raise InputError(Problem(message, value=dataset.title, expected="data of `measure --device cuda:0`"))
@@ -78,7 +77,7 @@ def _as_run(point: Measurement) -> Op:
 
 def _step_time(part: GpuPart, point: Measurement) -> float:
     """Time of a step of a zoo model, or of a part of it, on a GPU that the catalogue's PyTorch drives [s]."""
-    given = {key: point.at[key] for key in _STEP if key in point.at}
+    given = {key: point.at[key] for key in STEP_CONDITIONS if key in point.at}
     empty = ProfilePart(name="", title="", sources={})
     scenario = measured_scenario(empty, PROGRAMS["training-step"], given, part=part)
     return run(replace(scenario, profiles=()), record=False).time

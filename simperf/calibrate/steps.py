@@ -23,7 +23,7 @@ from simperf.scenario import Scenario
 from simperf.scenario.calibration import adjusted, cost_settings
 from simperf.scenario.schema import CostTable
 
-__all__ = ["DRAWS", "measured_part", "measured_scenario", "point_scenario", "step_predictor"]
+__all__ = ["DRAWS", "STEP_CONDITIONS", "measured_part", "measured_scenario", "point_scenario", "step_predictor"]
 
 #: of a device that is in no catalogue
 _NAME = "measured"
@@ -109,7 +109,7 @@ _COPIES = ("copy.h2d-pinned", "copy.d2h-pinned")
 #: joint draws that each point is played with, for its interval
 DRAWS = 16
 #: conditions of a step that are parameters of the program that plays it
-_STEP = ("model", "batch", "precision", "optimizer", "part")
+STEP_CONDITIONS = ("model", "batch", "precision", "optimizer", "part")
 
 
 def point_scenario(
@@ -130,7 +130,7 @@ def point_scenario(
     if point.at.get("device", "cpu") != "cpu" and "frontend.launch" not in profile.model:
         return None  # a GPU waits for its launches
     if head == "step":
-        given = {key: point.at[key] for key in _STEP if key in point.at}
+        given = {key: point.at[key] for key in STEP_CONDITIONS if key in point.at}
         return measured_scenario(profile, PROGRAMS["training-step"], given, part=part, draw=draw)
     if head != "program" or name not in MEASURED:
         return None

@@ -40,10 +40,13 @@ PART_KINDS: Mapping[str, type[Part]] = LazyMapping("kind of part", len(_CLASSES)
 
 
 def _model_of(kind: str) -> type[TomlTable]:
-    from simperf.hardware.profile_schema import ProfileFile
+    if kind == "profile":  # most runs read no profile
+        from simperf.hardware.profile_schema import ProfileFile
+
+        return ProfileFile
     from simperf.hardware.schema import file_model
 
-    return ProfileFile if kind == "profile" else file_model(PART_KINDS[kind])
+    return file_model(PART_KINDS[kind])
 
 
 #: model of the file of each kind of part
