@@ -85,6 +85,8 @@ def _sharding(options: JobOptionsRead, draft: JobDraft, *, alone: bool) -> None:
 def draft_pipeline(options: JobOptionsRead, draft: JobDraft) -> None:
     """Draft the schedule, and the layers of each stage."""
     stages, layers = options["pipeline_model_parallel_size"], options["num_layers"] or 0
+    if stages < 1:  # the layout's ranks say so
+        return
     chunks = _chunks(options, stages, layers)
     if chunks > 1:
         name = "num_layers_per_virtual_pipeline_stage"

@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal
 
 from simperf.errors import InputError, Problem
@@ -69,6 +71,9 @@ _ROUTING = Section.of(
     exchange_blocks="exchange_blocks",
     expert_groups="groups",
     groups_per_token="groups_per_token",
+)
+_SHARES_FILE = Parameter(
+    "expert_shares_file", str, "", "file of expert_shares beside the scenario: CSV, a line for each draw", "Routing"
 )
 _EXCHANGE = Section.of(
     DataExchange,
@@ -359,12 +364,36 @@ _PARAMETERS: tuple[Parameter | Section, ...] = (
     Parameter("layout", str, "", "ranks along each dimension of the model's division: the table [layout]", "Job"),
     *(_JOB, _DEVICES, *_MODEL, KERNELS, _DIVIDED, _ADAPTERS, _DOCUMENTS, _OFFLOAD, _ALLOCATOR, _LAYERS),
     *_STRATEGIES.values(),
-    *(_MESSAGES, _ROUTING, _EXCHANGE),
+    *(_MESSAGES, _ROUTING, _SHARES_FILE, _EXCHANGE),
     *(_INPUT, _DISTURBANCES, _NOISE, SLOW_LINK, FAILURES_PARAMETER),
 )
 
+
+class _TrainingOptions(JobOptions):
+    """Options of a training job; files of shares are looked for beside the scenario."""
+
+    def completed(self, given: Mapping[str, Any], *, folder: str | os.PathLike[str] = ".") -> dict[str, Any]:
+        """Values of all parameters, the shares of a file among them."""
+        values = super().completed(given, folder=folder)
+        if not values[_SHARES_FILE.name]:
+            return values
+        if values["expert_shares"]:
+            message, expected = "expert_shares says it", "one of the two"
+            raise InputError(
+                Problem(message, key=_SHARES_FILE.name, value=values[_SHARES_FILE.name], expected=expected)
+            )
+        from simperf.programs.expert_shares import read_shares
+
+        return values | {
+            "expert_shares": read_shares(Path(folder) / values[_SHARES_FILE.name]),
+            _SHARES_FILE.name: _SHARES_FILE.default,  # what was read stands for it
+        }
+
+
 #: the parameters of the program, and the job that they make
-OPTIONS = JobOptions(_PARAMETERS, _rules, _job, strategies=tuple(TRAINED), fields={(Stack, "optimizer"): "optimizer"})
+OPTIONS = _TrainingOptions(
+    _PARAMETERS, _rules, _job, strategies=tuple(TRAINED), fields={(Stack, "optimizer"): "optimizer"}
+)
 
 
 @program("train", rules=_rules, options=OPTIONS, events=_events)

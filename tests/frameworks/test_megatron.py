@@ -232,6 +232,11 @@ def test_what_is_not_played_or_not_understood_is_listed():
         ({"--tokenizer-type": "HuggingFaceTokenizer"}, {}, "--tokenizer-type"),
         ({"--hybrid-override-pattern": "M*"}, {}, "--hybrid-override-pattern"),
         ({"--num-layers": "18", "--pipeline-model-parallel-size": "4"}, {}, "--pipeline-model-parallel-size"),
+        (
+            {"--pipeline-model-parallel-size": "0", "--num-layers-per-virtual-pipeline-stage": "1"},
+            {},
+            "--pipeline-model-parallel-size",
+        ),
         ({"--hidden-size": "2050"}, {}, "--num-attention-heads"),
         ({"--pipeline-model-parallel-layout": "Et*3"}, {}, "--pipeline-model-parallel-layout"),
     ],

@@ -79,8 +79,11 @@ class _Order:
         self._ahead = [(one.bound, place) for place, one in enumerate(self.known)]
         self._tight: set[int] = set()
 
-    def wanted(self) -> int | None:
-        """Place of the next layout to be simulated; None where its bound exceeds the best time so far."""
+    def wanted(self, known: Sequence[WeighedLayout] = ()) -> int | None:
+        """Place of the next layout to be simulated; None where its bound exceeds the best time so far.
+
+        Tighter bounds are taken from `known` where it has them.
+        """
         worst = self._worst(self.rows.values())
         while self._ahead:
             _, place = self._ahead[0]
@@ -89,7 +92,8 @@ class _Order:
             if place in self._tight:
                 return place
             self._tight.add(place)
-            self.known[place] = self.machine.tightened(self.known[place])
+            found = known[place] if known and known[place] is not self.known[place] else None
+            self.known[place] = found or self.machine.tightened(self.known[place])
             heapq.heapreplace(self._ahead, (self.known[place].bound, place))
         return None
 
@@ -107,19 +111,18 @@ class _Order:
         return times[self.top - 1] if len(times) >= self.top else math.inf
 
     def done(self) -> Searched:
-        """What one worker would have simulated."""
-        taken = list[int]()
-        for place in self.begun:
-            worst = self._worst([self.rows[each] for each in taken])
-            if place not in self.rows or not self._needed(self.known[place], worst):
-                break
-            taken.append(place)
+        """What one worker would have simulated, and the bounds that it would have made tighter."""
+        alone = _Order(self.machine, self.first, self.top, self.within)
+        while (place := alone.wanted(self.known)) is not None and place in self.rows:
+            alone.begin()
+            alone.rows[place] = self.rows[place]
+        taken = list(alone.rows)
         others = sorted(
-            set(range(len(self.known))).difference(taken), key=lambda place: (self.known[place].bound, place)
+            set(range(len(alone.known))).difference(taken), key=lambda place: (alone.known[place].bound, place)
         )
-        left = tuple(self.known[place] for place in others)
-        worst = self._worst([self.rows[each] for each in taken])
-        played = tuple((self.known[place], self.rows[place]) for place in taken)
+        left = tuple(alone.known[place] for place in others)
+        worst = self._worst(alone.rows.values())
+        played = tuple((alone.known[place], row) for place, row in alone.rows.items())
         return Searched(self.machine, played, left, not left or left[0].bound > worst)
 
 
