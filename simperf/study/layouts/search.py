@@ -75,7 +75,6 @@ class _Order:
         self.machine, self.first, self.top, self.within = machine, first, top, within
         self.rows: dict[int, Row] = {}
         self.known = list(machine.fitting)
-        self.begun: list[int] = []
         self._ahead = [(one.bound, place) for place, one in enumerate(self.known)]
         self._tight: set[int] = set()
 
@@ -99,7 +98,7 @@ class _Order:
 
     def begin(self) -> None:
         """The layout that is wanted is simulated."""
-        self.begun.append(heapq.heappop(self._ahead)[1])
+        heapq.heappop(self._ahead)
 
     def _needed(self, one: WeighedLayout, worst: float) -> bool:
         """Whether a layout may be faster than a time [s] by more than is asked for."""
