@@ -249,6 +249,11 @@ class Layout:
         """Whether it is data parallelism with a whole copy on every rank and nothing else."""
         return self.ranks == self.dp and self.ep == 1 and self.sharding == "none"
 
+    def fewer(self, devices: int) -> str:
+        """What a layout of more ranks than devices would have to be, for a message."""
+        copies = devices // (self.ranks // self.dp)
+        return f"at most {devices} ranks" + (f", such as dp = {copies}" if copies else "")
+
     def over(self, ranks: int, *, what: str = "GPUs") -> Layout:
         """The layout itself, if it has so many ranks.
 

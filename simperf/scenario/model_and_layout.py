@@ -329,7 +329,7 @@ def add_layout(
     if divided:
         if layout.ranks > there:
             message = f"the layout has {layout.ranks} ranks, and the machine has {there} devices"
-            problems.append(toml.problem(at, message, value=str(layout), expected=f"at most {there} ranks"))
+            problems.append(toml.problem(at, message, value=str(layout), expected=layout.fewer(there)))
         return {"layout": layout}
     if layout.replicated and layout.dp > there:
         message = f"the layout has {layout.dp} ranks, and the machine has {there} devices"

@@ -263,7 +263,7 @@ batch = 16
         ("pp = 3", ("lay.toml:11: layout.pp: ", "2 or 4 parts")),
         ("tp = 8", ("lay.toml:11: layout.tp: tp = 8 does not divide heads = 4", "expected: tp = 4")),
         ("pp = 8", ("lay.toml:11: layout.pp: ", "expected: 4 parts")),
-        ("dp = 64", ("lay.toml:10: layout: ", "expected: at most 32 ranks")),
+        ("dp = 64", ("lay.toml:10: layout: ", "expected: at most 32 ranks, such as dp = 32")),
         ("dp = 5", ("lay.toml:16: program.batch: ", "expected: 15 or 20")),
     ],
 )

@@ -87,15 +87,17 @@ def address(browser):
 
 
 def _headline(browser):
-    """The headline and all bars, which every control changes."""
+    """The headline, the bars of memory and a refusal: what every control changes, and what comes before limits."""
     texts = browser.execute_script(
-        "return [...document.querySelectorAll('h2, h3, marimo-callout-output, .simperf-bars')].map(e => e.outerHTML)"
+        "return [...[...document.querySelectorAll('h2')].slice(0, 1), ...document.querySelectorAll("
+        "'marimo-callout-output'), ...[...document.querySelectorAll('.simperf-bars')].slice(0, 1)]"
+        ".map(e => e.outerHTML)"
     )
     return re.sub(r"\bid=\S+", "", "".join(texts))
 
 
 def _settled(browser, within=60):
-    """The headline and all bars once nothing has come for two seconds: limits are drawn behind the answer."""
+    """The headline once nothing has come for two seconds."""
     end, seen, since = time.monotonic() + within, "", time.monotonic()
     while time.monotonic() < end:
         now = _headline(browser)

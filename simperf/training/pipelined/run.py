@@ -254,7 +254,7 @@ def _nodes(m: Session, job: Job, layout: Layout) -> tuple[str, ...]:
         raise ProgramError("the machine has no GPU to train on; name the nodes that take part as devices")
     if layout.ranks > len(there):
         message = f"the layout has {layout.ranks} ranks, and the machine has {len(there)} devices"
-        raise InputError(Problem(message, key="layout", value=str(layout), expected=f"at most {len(there)} ranks"))
+        raise InputError(Problem(message, key="layout", value=str(layout), expected=layout.fewer(len(there))))
     return there[: layout.ranks]
 
 

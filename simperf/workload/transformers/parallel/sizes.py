@@ -175,12 +175,13 @@ class RankSizes:
         if self.cp == 1:
             return
         sequence, key = self.model.sequence, "cp"
-        if sequence % (2 * self.cp):
-            message = (
-                f"each of cp = {self.cp} ranks has two chunks of a sequence: {2 * self.cp} do not divide {sequence}"
-            )
-            near = [one // 2 for one in nearest_divisors(sequence, 2 * self.cp) if one % 2 == 0]
-            expected = " or ".join(f"cp = {one}" for one in near) or "another length of sequences"
+        if sequence % (chunks := 2 * self.cp):
+            message = f"each of cp = {self.cp} ranks has two chunks of a sequence: {chunks} do not divide {sequence}"
+            divisors = nearest_divisors(sequence, chunks)
+            near = [f"cp = {one // 2}" for one in divisors if one % 2 == 0] or ["cp = 1"]
+            least = sequence // chunks * chunks
+            lengths = " or ".join(str(one) for one in (least, least + chunks) if one)
+            expected = " or ".join(near) + f", or sequences of {lengths} tokens"
             yield Problem(message, key=key, value=str(self.cp), expected=expected)
         kv_heads = max(1, (self.model.kv_heads or self.model.heads) // self.tp)
         if self.context_exchange == "all-to-all" and kv_heads % self.cp:
