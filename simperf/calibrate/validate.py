@@ -107,18 +107,18 @@ class Validation:
     boxed: bool = False
 
     def summaries(self) -> list[Summary]:
-        """By series and whether the points were fitted; then all that were fitted, and all that were not."""
+        """By series and whether points were fitted; then of all fitted ones, and of all others, but for memory."""
         groups: dict[tuple[str, bool], list[Checked]] = {}
         for point in self.points:
             groups.setdefault((point.series, point.fitted), []).append(point)
-        for point in self.points:
+        for point in _without_memory(self.points):
             groups.setdefault(("all", point.fitted), []).append(point)
         return [_summary(name, fitted, rows) for (name, fitted), rows in groups.items()]
 
     @property
     def held_out(self) -> Summary | None:
-        """Of all points that were not fitted; None if there are none."""
-        rows = [point for point in self.points if not point.fitted]
+        """Of all points that were not fitted, but for memory; None if there are none."""
+        rows = _without_memory([point for point in self.points if not point.fitted])
         return _summary("all", False, rows) if rows else None
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
@@ -149,6 +149,11 @@ class Validation:
             shares.append("not known" if one.coverage is None else f"{one.coverage:.1%}")
             rows.append([one.name, "yes" if one.fitted else "no", str(one.points), *shares])
         return html_table(header, rows)
+
+
+def _without_memory(points: Sequence[Checked]) -> Sequence[Checked]:
+    """Points of times; those of memory, if there are no others."""
+    return [point for point in points if point.unit != "B"] or points
 
 
 def _summary(name: str, fitted: bool, rows: Sequence[Checked]) -> Summary:

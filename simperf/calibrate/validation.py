@@ -7,6 +7,7 @@ import os
 from simperf.calibrate.fitting import Files, files_of, of_file
 from simperf.calibrate.validate import Validation
 from simperf.calibrate.validate import validate as check
+from simperf.errors import UnknownNameError
 from simperf.hardware import Catalog, ProfilePart
 from simperf.hardware.lookup import find_profile
 
@@ -36,11 +37,15 @@ def validate(profile: ProfilePart | str | os.PathLike[str], data: Files) -> Vali
     from simperf.calibrate.sessions import pool
     from simperf.calibrate.steps import step_predictor
 
-    if isinstance(profile, str) and profile in Catalog.load().names("gpu"):
+    gpus = Catalog.load().names("gpu")
+    if isinstance(profile, str) and profile in gpus:
         paths = files_of(data)
         with of_file(paths):
             return check_catalogue(Catalog.load().gpu(profile), pool([Dataset.load(path) for path in paths]))
-    known = profile if isinstance(profile, ProfilePart) else find_profile(profile)
+    try:
+        known = profile if isinstance(profile, ProfilePart) else find_profile(profile)
+    except UnknownNameError as error:
+        raise UnknownNameError("profile or GPU", error.name, {*error.known, *gpus}) from None
     paths = files_of(data)
     dataset = pool([Dataset.load(path) for path in paths])
     if is_box(dataset):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -183,7 +184,7 @@ class Processes(Executor):
             )
         pool, (function, args, kwargs) = self._pool, task.call
         try:
-            with _undisturbed(), deaf_children():
+            with _undisturbed(), deaf_children(), _importable_main():
                 inner = pool.submit(function, *args, **kwargs)
         except (BrokenProcessPool, RuntimeError):  # it died since the last look
             self._died(task, pool)
@@ -247,6 +248,21 @@ class Processes(Executor):
         else:
             message = f"its process died {task.deaths} times: killed, or out of memory"
             self._failed.append((task, WorkerDiedError(message)))
+
+
+@contextmanager
+def _importable_main() -> Iterator[None]:
+    """A program from standard input is no file that a process could import: meanwhile it has none."""
+    main = sys.modules["__main__"]
+    file = getattr(main, "__file__", None)
+    if file is None or os.path.exists(file):
+        yield
+        return
+    del main.__file__
+    try:
+        yield
+    finally:
+        main.__file__ = file
 
 
 @contextmanager

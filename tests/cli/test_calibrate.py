@@ -49,7 +49,9 @@ def test_what_is_wrong_is_said(simperf, data):
     assert "unknown gpu 'a101'" in err
     code, _, err = simperf("calibrate", "validate", "nothing", data)
     assert code == 2
-    assert "unknown profile 'nothing'" in err
+    assert "unknown profile or GPU 'nothing'" in err
+    _, _, err = simperf("calibrate", "validate", "h100-sxm5-80", data)
+    assert "did you mean 'h100-sxm5-80gb'" in err
 
 
 def test_help_lists_the_verbs(simperf):

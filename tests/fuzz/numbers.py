@@ -39,6 +39,8 @@ _WANTED = re.compile(r"(?<=, expected )-[^(\n]*")
 _QUOTED = re.compile(r"(?<!\w)(['\"])(?:(?!\1).){1,200}?\1(?!\w)", re.S)
 #: "-45 ms  of communication" is a difference
 _NEGATIVE = re.compile(rf"(?<![\w.,:=/+(-])-\d[\d.,]*(?:e[+-]?\d+)?\s?{_UNIT}(?! +of )")
+#: what changed on a critical path: "nvlink=2x: communication -231.2 us, overhead +2 us"
+_MOVED = re.compile(rf"(?<==)[^\s:=]+: [a-z ]+ [+-][\d.]+ {_UNIT}(?:, [a-z ]+ [+-][\d.]+ {_UNIT})?")
 #: rows of sizes: size [B], time [us], two bandwidths
 _SIZES = re.compile(r"^ +\d+ +(\S+) +(\S+) +(\S+)", re.M)
 
@@ -108,7 +110,7 @@ def odd_text(text, echoes=()):
     """
     for echo in sorted(filter(None, echoes), key=len, reverse=True):
         text = text.replace(echo, " ")
-    text = _QUOTED.sub(" ", _WANTED.sub(" ", text))
+    text = _QUOTED.sub(" ", _MOVED.sub(" ", _WANTED.sub(" ", text)))
     found = _NO_NUMBER.search(text) or _NEGATIVE.search(text)
     if found:
         return text[max(0, found.start() - 100) : found.end() + 100]

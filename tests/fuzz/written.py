@@ -17,6 +17,8 @@ __all__ = ["odd_file"]
 #: how pictures end, by how they begin
 _ENDS = {b"\x89PNG": b"IEND\xaeB`\x82", b"%PDF": b"%%EOF"}
 _DATA = re.compile(r'<script type="application/json"[^>]*>(.*?)</script>', re.S)
+#: cells with a difference, below 0, and its share
+_DIFFERENCE = re.compile(r"<td[^>]*>-[^<]*</td>\s*<td[^>]*>-[^<]*%</td>")
 _CODE = re.compile(r"<(script|style)\b.*?</\1>|<[^>]*>", re.S)
 
 
@@ -82,7 +84,7 @@ def _odd_page(text, echoes):
     if not text.rstrip().endswith("</html>"):
         return "a page without its end"
     told = next((told for data in _DATA.findall(text) if (told := numbers.odd_json(data))), "")
-    return told or numbers.odd_text(html.unescape(_CODE.sub(" ", text)), echoes)
+    return told or numbers.odd_text(html.unescape(_CODE.sub(" ", _DIFFERENCE.sub(" ", text))), echoes)
 
 
 def _odd_drawing(text):

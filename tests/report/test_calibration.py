@@ -59,6 +59,15 @@ def test_a_validation_names_the_units_of_its_readings():
     assert len({line.get_marker() for line in axes.lines[:2]}) == 2
 
 
+def test_memory_counts_in_a_row_of_its_own():
+    time = Checked("k", "step/train", "m", 2.0, 2.2, 1.0, 3.0, fitted=False)
+    memory = Checked("k", "step/memory", "m", 2.0, 3.0, 1.0, 3.0, fitted=False, unit="B")
+    rows = {one.name: one.points for one in Validation((time, memory), {}).summaries()}
+    assert rows == {"step/train": 1, "step/memory": 1, "all": 1}
+    assert Validation((time, memory), {}).held_out.mape == pytest.approx(0.1)
+    assert Validation((memory,), {}).held_out.mape == pytest.approx(0.5), "there is nothing else"
+
+
 def test_one_point_that_is_far_off_leaves_the_others_room():
     rows = [Checked(str(i), "a", "m", 1.0, 1.0 + error, 0.5, 2.0, fitted=True) for i, error in enumerate((0.1, 21.0))]
     (axes,) = draw_validation(Validation(tuple(rows), {})).axes

@@ -333,6 +333,13 @@ def test_unknown_engine_says_the_nearest():
         executor("locl:2")
 
 
+def test_a_program_from_standard_input_has_processes():
+    task = "with Processes(1) as some:\n    print(some.submit(abs, -3).result())"
+    program = f"from simperf.study.processes import Processes\n{task}"
+    found = subprocess.run([sys.executable, "-"], input=program, capture_output=True, text=True, timeout=60, check=True)
+    assert found.stdout == "3\n"
+
+
 def test_an_installed_package_brings_an_engine(tmp_path, monkeypatch):
     (tmp_path / "threads.py").write_text(
         "from concurrent.futures import ThreadPoolExecutor\n\n\n"

@@ -91,7 +91,8 @@ def served(words, *, python=sys.executable):
         finally:
             os.killpg(process.pid, signal.SIGINT)
             code = process.wait(60)
-        assert code in (0, 130)
+        # an interrupt may find a thread of marimo's in C++ code, which then aborts the process
+        assert code in (0, 130, -signal.SIGABRT)
 
 
 def _answers(url):
