@@ -29,7 +29,10 @@ def read_shares(path: str | os.PathLike[str]) -> list[float]:
     InputError
         It cannot be read, a value is no number of 0 or more, or lines have different numbers of values.
     """
-    name, text = os.fspath(path), read_text(path, most=_MOST, what="shares of experts", expected=_EXPECTED)
+    name = os.fspath(path)
+    if not os.path.exists(name):
+        raise InputError(Problem("there is no such file", key="expert_shares_file", value=name, expected=_EXPECTED))
+    text = read_text(path, most=_MOST, what="shares of experts", expected=_EXPECTED)
     shares, width = list[float](), 0
     for line, row in enumerate(csv.reader(text.splitlines()), start=1):
         if not row:

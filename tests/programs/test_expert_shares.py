@@ -68,7 +68,9 @@ def test_a_wrong_line_is_named(tmp_path, text, line, words):
 def test_what_cannot_be_is_refused_with_exit_code_2(scenario, capsys):
     path = scenario(expert_shares_file="none.csv")
     assert main(["run", str(path)]) == 2
-    assert "none.csv" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert "program.expert_shares_file: there is no such file" in err
+    assert "none.csv" in err
     (path.parent / "shares.csv").write_text("1,2,3\n")
     assert main(["run", str(scenario(expert_shares_file="shares.csv"))]) == 2
     assert "there are 4 experts" in capsys.readouterr().err
