@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import textwrap
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from threading import Event, Lock
 from typing import Any
 
 from simperf.report.html.picture import inline
@@ -29,6 +32,11 @@ _STYLE = """<style>
 @media (max-width: 40rem) { .simperf-wide { display: none; } .simperf-narrow { display: block; } }
 h1, h2 { overflow-wrap: anywhere; }
 </style>"""
+#: held while a picture is drawn
+_DRAWING = Lock()
+#: how long the end of the interpreter waits for it [s]
+_LONGEST = 10.0
+_ending = Event()
 _LINES = (("#0072B2", "-"), ("#E69F00", "--"), ("#009E73", "-."), ("#CC79A7", ":"))
 
 
@@ -156,7 +164,7 @@ def picture(
     """
     parts = [_STYLE]
     for kind, width in ({"once": _ONCE} if once else _WIDTHS).items():
-        with sized(width), spoken(language, words=words, drawn=False), warnings.catch_warnings():
+        with _drawing(), sized(width), spoken(language, words=words, drawn=False), warnings.catch_warnings():
             # letters stay text, which the browser has the fonts for; here they are only measured
             warnings.filterwarnings("ignore", r"Glyph .* missing from font", UserWarning)
             made = _wrapped(draw())
@@ -171,3 +179,24 @@ def _wrapped(made: Any) -> Any:
     for axes in made.axes:
         axes.set_xlabel(textwrap.fill(axes.get_xlabel(), letters))
     return made
+
+
+@contextmanager
+def _drawing() -> Iterator[None]:
+    """One picture at a time, and none from when the interpreter ends.
+
+    A page's thread is a daemon. The end of the interpreter ends it at its next step in Python, and with it the whole
+    process, by an abort, where C++ code of Matplotlib called that step.
+    """
+    with _DRAWING:
+        if _ending.is_set():
+            raise SystemExit
+        yield
+
+
+def _end() -> None:
+    _ending.set()
+    _DRAWING.acquire(timeout=_LONGEST)
+
+
+atexit.register(_end)

@@ -1,7 +1,11 @@
 """Curves of lessons: what is drawn is what was given."""
 
 import functools
+import os
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -40,3 +44,34 @@ def test_a_picture_of_a_page_is_there_for_two_widths_in_the_readers_language():
     assert len(names) == len(set(names))
     assert len(re.findall(r">training between two[^<]*<", html)) == 2  # on a phone in two lines
     assert "checkpoints of a job (min)<" in html
+
+
+#: processes that end while a daemon thread draws, as the thread of a lesson's page does; prints how they ended
+ENDED = """
+import os, sys, threading, time
+from simperf.teach.pictures import draw_curves, picture
+
+def draw():
+    return draw_curves({"a curve": [(1, 80.0), (2, 90.0)]}, x="size", y="rate")
+
+def page():
+    while True:
+        picture(draw, "en", name="it", text="", words={})
+
+picture(draw, "en", name="it", text="", words={})
+for number in range(12):
+    child = os.fork()
+    if not child:
+        threading.Thread(target=page, daemon=True).start()
+        time.sleep(0.1 + 0.02 * number)
+        sys.exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="processes of POSIX")
+def test_a_process_that_ends_while_a_page_draws_does_not_abort():
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run([sys.executable, "-c", ENDED], capture_output=True, text=True, check=False, env=environment)
+    assert (done.stdout.split(), done.stderr) == (["0"] * 12, "")
