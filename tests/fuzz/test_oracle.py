@@ -208,6 +208,8 @@ DRAWING = '<?xml version="1.0"?>\n<svg xmlns="http://www.w3.org/2000/svg"><path 
         ("r.html", (PAGE % '<td class="n">-3 s</td><td class="n">2 s</td>').encode(), True),
         ("r.html", (PAGE % "<p>nvlink=2x: communication -3 us, copy +1 us</p>").encode(), False),
         ("r.html", (PAGE % "<p>nvlink=2x: communication 3 us</p> -2 us").encode(), True),
+        ("r.html", (PAGE % '<svg><g id="what-if-desk-1"><text>-3 us</text></g></svg>').encode(), False),
+        ("r.html", (PAGE % '<svg><g id="a-1"><text>-3 us</text></g></svg><svg id="what-if-1"></svg>').encode(), True),
         ("r.html", (PAGE % "time inf s").encode(), True),
         ("r.html", PAGE[:40].encode(), True),
         ("p.svg", (DRAWING % "M 1 2 L 3 4").encode(), False),

@@ -19,6 +19,8 @@ _ENDS = {b"\x89PNG": b"IEND\xaeB`\x82", b"%PDF": b"%%EOF"}
 _DATA = re.compile(r'<script type="application/json"[^>]*>(.*?)</script>', re.S)
 #: cells with a difference, below 0, and its share
 _DIFFERENCE = re.compile(r"<td[^>]*>-[^<]*</td>\s*<td[^>]*>-[^<]*%</td>")
+#: the picture of what changes of a what-if contribute, which may be below 0
+_CHANGES = re.compile(r'<svg\b(?:(?!</svg>).)*?\bid="what-if-.*?</svg>', re.S)
 _CODE = re.compile(r"<(script|style)\b.*?</\1>|<[^>]*>", re.S)
 
 
@@ -84,7 +86,8 @@ def _odd_page(text, echoes):
     if not text.rstrip().endswith("</html>"):
         return "a page without its end"
     told = next((told for data in _DATA.findall(text) if (told := numbers.odd_json(data))), "")
-    return told or numbers.odd_text(html.unescape(_CODE.sub(" ", _DIFFERENCE.sub(" ", text))), echoes)
+    known = _DIFFERENCE.sub(" ", _CHANGES.sub(" ", text))
+    return told or numbers.odd_text(html.unescape(_CODE.sub(" ", known)), echoes)
 
 
 def _odd_drawing(text):
