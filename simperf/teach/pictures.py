@@ -188,6 +188,8 @@ def _drawing() -> Iterator[None]:
     A page's thread is a daemon. The end of the interpreter ends it at its next step in Python, and with it the whole
     process, by an abort, where C++ code of Matplotlib called that step.
     """
+    if _ending.is_set():  # it keeps the lock
+        raise SystemExit
     with _DRAWING:
         if _ending.is_set():
             raise SystemExit

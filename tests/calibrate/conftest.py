@@ -2,6 +2,7 @@
 
 import pytest
 
+from simperf.calibrate.cluster import measure as cluster
 from simperf.calibrate.measure import session
 
 
@@ -14,4 +15,5 @@ class Calm:
 
 @pytest.fixture(autouse=True)
 def _calm(monkeypatch):
-    monkeypatch.setattr(session, "Stolen", Calm)
+    for module in (session, cluster):
+        monkeypatch.setattr(module, "Stolen", Calm)

@@ -65,7 +65,7 @@ for number in range(12):
         threading.Thread(target=page, daemon=True).start()
         time.sleep(0.1 + 0.02 * number)
         sys.exit(0)
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)  # or the next child prints it, too
 """
 
 
