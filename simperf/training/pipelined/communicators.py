@@ -151,7 +151,11 @@ def communicators(
     for around, grid in zip(AROUND, (shards, of_experts), strict=True):
         for ranks in grid.groups("dp_replicate"):
             stage, over = stages[ranks[0]], shares.along(around)
-            sizes = [one.weights * work.ends[stage].gradient for one in buckets[stage] if one.dimension == around]
+            sizes = [
+                one.weights * work.ends[stage].gradient
+                for one in buckets[stage]
+                if one.weights and one.dimension == around
+            ]
             add(REPLICAS[around], around, ranks, (Payload("all-reduce", nbytes / over) for nbytes in sizes))
     ways = dict.fromkeys((here, there) for _, here, there in work.edges())
     last = work.plan.path[-1][0]
@@ -204,7 +208,8 @@ def _of_buckets(buckets: Iterable[LayerBucket], end: StepEnd, sharded: bool) -> 
     found: dict[str, list[Payload]] = {"dp": [], "edp": []}
     for bucket in buckets:
         own = found[bucket.dimension]
-        own.append(Payload("reduce-scatter" if sharded else "all-reduce", bucket.weights * end.gradient))
+        if bucket.weights:
+            own.append(Payload("reduce-scatter" if sharded else "all-reduce", bucket.weights * end.gradient))
         if sharded:
             own.append(Payload("all-gather", end.gathered(bucket)))
     return found

@@ -18,7 +18,7 @@ from simperf.training.pipelined.pacing import Pacing
 from simperf.training.pipelined.refusals import (
     batches_of_schedule,
     keys_of_files,
-    refuse_gathered_base,
+    refuse_flat_base,
     refuse_idle_bucket,
     refuse_idle_layers,
     refuse_idle_split,
@@ -96,7 +96,7 @@ def divide(
     (plan, counts), _, _, _, (numbers, made) = together(
         partial(_parts_of_plan, model.model.layers, layout, strategy, batch),
         partial(refuse_scattered_experts, model, layout),
-        partial(refuse_gathered_base, model, layout),
+        partial(refuse_flat_base, model, strategy),
         partial(refuse_kept_weights, model, strategy),
         of_rank,
     )

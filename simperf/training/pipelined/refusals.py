@@ -18,7 +18,7 @@ from simperf.training.strategies import ModelParallel, StageMessages
 __all__ = [
     "batches_of_schedule",
     "keys_of_files",
-    "refuse_gathered_base",
+    "refuse_flat_base",
     "refuse_idle_bucket",
     "refuse_idle_layers",
     "refuse_idle_messages",
@@ -182,17 +182,17 @@ def refuse_scattered_experts(model: Dimensions, layout: Layout) -> None:
         raise InputError(Problem(message, key="layout.etp", value=told, expected="0, or a model with experts"))
 
 
-def refuse_gathered_base(model: Dimensions, layout: Layout) -> None:
-    """Refuse frozen weights that ranks would share and gather.
+def refuse_flat_base(model: Dimensions, strategy: ModelParallel) -> None:
+    """Refuse frozen weights that would be one tensor with adapters.
 
     Raises
     ------
     InputError
         The option, and what would do.
     """
-    if model.adapters and layout.sharding == "zero-3":
-        message = "frozen weights that ranks share and gather are not simulated yet"
-        raise InputError(Problem(message, key="layout.sharding", value="zero-3", expected='none, or "zero-1"'))
+    if model.adapters and strategy.exchange.flat:
+        message = "one tensor of frozen weights and adapters, whose gradient is as large as both, is not simulated"
+        raise InputError(Problem(message, key="flat_weights", value="true", expected="false"))
 
 
 def refuse_kept_weights(model: Dimensions, strategy: ModelParallel) -> None:

@@ -102,7 +102,7 @@ class ShardedStage(StageProcess):
         return final if self.pacing.stays else one.kind == "B"
 
     def _reduce(self, bucket: LayerBucket) -> Steps:
-        if "dp" not in self.groups:
+        if "dp" not in self.groups or not bucket.weights:
             return
         if self._last is not None:
             work, dimension = self._last

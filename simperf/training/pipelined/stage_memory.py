@@ -229,7 +229,7 @@ def _resident(
     if work.units and not pacing.each:  # whole, up to the last backward pass
         found["gradients"] = weights * end.gradient
     if frozen := sum(one.nbytes for layer in layers for one in layer.frozen):
-        found["weights"] = found.get("weights", 0.0) + frozen
+        found["weights"] = found.get("weights", 0.0) + frozen / (shares.others if work.units else 1)
     placeholders = {one.name: one.nbytes for layer in layers for one in layer.placeholders}
     if placeholders:
         found["gradient placeholders"] = sum(map(allocated, placeholders.values()))

@@ -83,19 +83,20 @@ def weight_units(
     for own in sorted([*([root] if root else []), *blocks]):
         of_experts = sum(layers[index].of_experts for index in own) if apart else 0
         weights = sum(layers[index].parameters for index in own) - of_experts
+        frozen = sum(one.nbytes for index in own for one in layers[index].frozen)
         scaled = sum(sum(layers[index].scaled) for index in own)
         scaled_experts = sum(sum(layers[index].scaled_experts) for index in own)
         if not apart:  # experts are gathered with the other weights
             scaled, scaled_experts = scaled + scaled_experts, 0
-        if weights:
+        if weights or frozen:
             never = options.reshard == "never" or (options.reshard == "auto" and (stages > 1 or own == last))
             found.append(
                 WeightUnit(
-                    LayerBucket(chunk, own[0], own, weights, scaled=scaled),
+                    LayerBucket(chunk, own[0], own, weights, scaled=scaled, frozen=frozen),
                     reshard=own != root and not never,
                     spread=()
                     if read
-                    else _spread(weights, scaled, nbytes) + _spread(of_experts, scaled_experts, nbytes),
+                    else _spread(weights, scaled, nbytes, frozen) + _spread(of_experts, scaled_experts, nbytes),
                     pack=_pack(weights, nbytes),
                     experts=LayerBucket(chunk, own[0], own, of_experts, True, scaled_experts) if of_experts else None,
                     pack_experts=_pack(of_experts, nbytes),
@@ -109,17 +110,17 @@ def _pack(weights: int, nbytes: UnitBytes) -> tuple[Op, ...]:
     return (_copy("gradients.pack", weights, nbytes.product, nbytes.reduced),) if weights else ()
 
 
-def _spread(every: int, scaled: int, nbytes: UnitBytes) -> tuple[Op, ...]:
-    """The copy of gathered weights out of their buffer, of narrow ones and of the others together."""
-    if not every:
+def _spread(every: int, scaled: int, nbytes: UnitBytes, frozen: float = 0.0) -> tuple[Op, ...]:
+    """The copy of a unit's gathered weights out of their buffer, with those that are `frozen` [B]."""
+    if not (every or frozen):
         return ()
     narrow = scaled if nbytes.narrow else 0
-    weights = every - narrow
-    one = _copy("weights.spread", weights, nbytes.gathered, nbytes.weight)
-    if not narrow:
+    one = _copy("weights.spread", every - narrow, nbytes.gathered, nbytes.weight)
+    alike, elements = nbytes.narrow * narrow + frozen, narrow + int(frozen / nbytes.weight)
+    if not alike:
         return (one,)
-    read, written = one.nbytes_read + nbytes.narrow * narrow, one.nbytes_written + nbytes.narrow * narrow
-    return (replace(one, nbytes_read=read, nbytes_written=written, elements=one.elements + narrow),)
+    read, written = one.nbytes_read + alike, one.nbytes_written + alike
+    return (replace(one, nbytes_read=read, nbytes_written=written, elements=one.elements + elements),)
 
 
 def _copy(name: str, elements: int, read: float, written: float) -> Op:

@@ -74,6 +74,8 @@ class LayerBucket(NamedTuple):
         Whether they are those of experts, whose copies are on fewer ranks.
     scaled : int
         How many of the weights a recipe multiplies in a narrower precision.
+    frozen : float
+        Weights that are not trained, and are gathered with these [B].
     """
 
     chunk: int
@@ -82,6 +84,7 @@ class LayerBucket(NamedTuple):
     weights: int
     experts: bool = False
     scaled: int = 0
+    frozen: float = 0.0
 
     @property
     def dimension(self) -> Literal["dp", "edp"]:
@@ -176,7 +179,8 @@ class StepEnd:
 
     def gathered(self, bucket: LayerBucket) -> float:
         """Size of the weights of a bucket as they are gathered [B]."""
-        return self.weight * bucket.weights - (self.weight - self.narrow if self.narrow else 0.0) * bucket.scaled
+        narrower = self.weight - self.narrow if self.narrow else 0.0
+        return self.weight * bucket.weights - narrower * bucket.scaled + bucket.frozen
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from simperf import Layout, ModelParallel, Transformer, train
+from simperf import DataExchange, Layout, ModelParallel, Transformer, train
 from simperf.errors import InputError
+from simperf.training.pipelined.division import divide, pacing_of
 from simperf.training.pipelined.fitting_changes import Divided
 from simperf.training.replica import Dimensions
 from simperf.workload.layer_kernels import LayerKernels
 from simperf.workload.transformers.flops import adapter_weights
 from simperf.workload.transformers.parallel import rank_passes
 from simperf.workload.tuning import BASES, Adapters
+from tests.training.pipelined.small import played
 
 LLAMA = Transformer(layers=4, hidden=1024, heads=16, kv_heads=4, ffn=2816, vocabulary=4096, sequence=1024)
 FUSED = LayerKernels(norm="fused", rotary="fused", activation="fused")
@@ -62,9 +64,43 @@ def test_memory_is_that_of_the_frozen_base_and_of_states_of_the_adapters(base):
     assert plain["weights"] - narrow["weights"] == pytest.approx((2 - BASES[base]) * matrices)
 
 
-def test_weights_that_ranks_share_are_refused():
-    with pytest.raises(InputError, match="frozen weights that ranks share"):
-        run(Layout(dp=8, sharding="zero-3"), RANK)
+def shared(dp=8, **options):
+    """A base that ranks share, with adapters that they share too."""
+    return Layout(dp=dp, sharding="zero-3", **options)
+
+
+def test_a_shared_base_is_gathered_before_both_passes_and_only_adapters_gradients_are_reduced():
+    layout, strategy = shared(), ModelParallel(exchange=DataExchange(reshard="always"))
+    adapters = Adapters(rank=512)  # whose gradients are so large that no flags travel beside them
+    of = divide(Dimensions(LLAMA, FUSED, adapters=adapters), layout, strategy, 8)
+    m, _ = played("dgx-a100-x4", of, dp=8, pacing=pacing_of(layout, strategy), steps=1)
+    sent = sum(nbytes for name, nbytes in m.simulation.network.moved.items() if name.startswith("n0/gpu0>"))
+    trained = adapter_weights(LLAMA, adapters)
+    blocks = LLAMA.layers * sum(one.elements for one in LLAMA.block_weights("block"))
+    gathered = 2 * (2 * (blocks + trained) + LLAMA.parameters - blocks)
+    assert sent == pytest.approx(7 / 8 * (gathered + of.ends[0].gradient * trained), rel=1e-3)
+
+
+@pytest.mark.parametrize("base", list(BASES))
+def test_a_rank_has_its_part_of_a_shared_base_and_the_layer_that_runs(base):
+    adapters = Adapters(rank=16, base=base)
+    whole, part = held(adapters), held(adapters, "zero-3")
+    trained = adapter_weights(LLAMA, adapters)
+    assert part["weights"] == pytest.approx((whole["weights"] - 2 * trained + 4 * trained) / 8)
+    assert part["optimizer"] == pytest.approx(whole["optimizer"] / 8)
+    root = 2 * (LLAMA.parameters - LLAMA.layers * sum(one.elements for one in LLAMA.block_weights("block")))
+    assert root <= part["unsharded weights"] < whole["weights"]
+
+
+@pytest.mark.parametrize("options", [{}, {"dp_replicate": 2}, {"dp": 4, "tp": 2}, {"dp": 4, "pp": 2}])
+def test_every_rank_of_a_shared_base_played_takes_as_long(options):
+    collapsed, exact = (run(shared(**options), {**RANK, "devices.exact": which}, batch=16) for which in ("auto", "yes"))
+    assert value(collapsed, "time per step") == pytest.approx(value(exact, "time per step"), rel=1e-9)
+
+
+def test_one_tensor_of_frozen_and_trained_weights_is_refused():
+    with pytest.raises(InputError, match="one tensor of frozen weights and adapters"):
+        run(shared(), {**RANK, "program.flat_weights": True})
 
 
 def test_options_without_a_layout_are_refused():
