@@ -148,6 +148,19 @@ class Documents:
             return [Problem(message, key="lengths", value=told, expected=f"lengths that make {sequence}")]
         return []
 
+    def undivided(self, chunks: int) -> list[Problem]:
+        """The lengths that so many equal chunks do not make, which ranks that share sequences have of each document."""
+        message = f"ranks that share sequences have two chunks of each document, {chunks} in all"
+        if self.tokens % chunks:
+            below = self.tokens // chunks * chunks
+            near = " or ".join(str(one) for one in (below, below + chunks) if one)
+            return [Problem(message, key="tokens", value=str(self.tokens), expected=f"{near}, or a smaller cp")]
+        odd = [one for one in self.lengths if one % chunks]
+        if odd:
+            told = f"multiples of {chunks}, or a smaller cp"
+            return [Problem(message, key="lengths", value=", ".join(map(str, odd[:5])), expected=told)]
+        return []
+
     def share(self, sequence: int) -> float:
         """Part of the pairs of tokens of a sequence that are of one document [1]."""
         if self.tokens:

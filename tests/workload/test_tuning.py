@@ -9,7 +9,7 @@ from simperf.workload.layer_kernels import LayerKernels
 from simperf.workload.op import Op
 from simperf.workload.transformers import Transformer
 from simperf.workload.transformers.flops import adapter_weights, attention_flops, step_flops, tuning_flops
-from simperf.workload.transformers.parallel import rank_passes
+from simperf.workload.transformers.parallel import Spread, rank_passes
 from simperf.workload.transformers.passes import Sync
 from simperf.workload.tuning import BASES, Adapters, Documents, Trained
 
@@ -114,9 +114,27 @@ def test_packed_documents_have_the_attention_of_their_own_tokens():
     assert saved == pytest.approx(0.75 * 3 * attention_flops(LLAMA))
 
 
+@pytest.mark.parametrize("exchange", ["ring", "all-gather", "all-to-all"])
+@pytest.mark.parametrize("documents", [Documents(tokens=64), Documents(lengths=(64,) * 4)])
+def test_ranks_that_share_sequences_share_each_document(documents, exchange):
+    def attention(items):
+        return sum(one.flops for one in items if isinstance(one, Op) and one.family == "attention")
+
+    alone = made(Adapters(), documents).block
+    spread = Spread(cp=2, context_exchange=exchange)
+    shared, whole = (made(Adapters(), one, spread=spread).block for one in (documents, Documents()))
+    for name in ("forward", "backward"):
+        mine, other = getattr(shared, name), getattr(whole, name)
+        # a causal chunk has a token more than half of its pairs
+        assert attention(mine) == pytest.approx(attention(getattr(alone, name)) / 2, rel=0.04)
+        assert [one for one in mine if isinstance(one, Sync)] == [one for one in other if isinstance(one, Sync)]
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
+        ({"documents": Documents(tokens=32), "spread": Spread(cp=32)}, "64, or a smaller cp"),
+        ({"documents": Documents(lengths=(130, 126)), "spread": Spread(cp=2)}, "multiples of 4, or a smaller cp"),
         ({"documents": Documents(tokens=100)}, "128, or another divisor"),
         ({"documents": Documents(lengths=(100, 100))}, "200 tokens, and a sequence has 256"),
         ({"documents": Documents(tokens=64), "kernels": replace(FUSED, attention="unfused")}, "flash"),

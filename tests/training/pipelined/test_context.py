@@ -37,6 +37,17 @@ def test_every_rank_played_takes_as_long(layout, model, exchange):
     assert metrics["stage 0: exposed context"].value + metrics["stage 0: hidden context"].value > 0.0
 
 
+@pytest.mark.parametrize("exchange", ["ring", "all-gather", "all-to-all"])
+def test_packed_documents_take_less_time_and_every_rank_played_as_long(exchange):
+    packed = {"program.document_tokens": 1024}
+    few, every, whole = (
+        run({"cp": 4, "dp": 2}, context_exchange=exchange, set=set)
+        for set in (packed, {**packed, "program.exact": "yes"}, {})
+    )
+    assert step_time(few) == pytest.approx(step_time(every), rel=1e-9)
+    assert step_time(few) < step_time(whole)
+
+
 def test_gradients_are_added_up_over_all_that_share_sequences():
     shared, alone = run({"cp": 4}, batch=4), run({"dp": 4}, batch=4)
     assert shared.metrics["stage 0: exposed data"].value == pytest.approx(

@@ -9,6 +9,8 @@ mask leaves all of them the same arithmetic. They exchange keys and values in on
 - ``"all-to-all"``: ranks exchange tokens for heads, and each has all tokens of some heads (Jacobs et al., "DeepSpeed
   Ulysses", 2023).
 
+Of packed documents each is shared so, by all ranks.
+
 Copies and the order of kernels are those of Transformer Engine (transformer_engine/pytorch/attention/
 dot_product_attention/context_parallel.py). Around the ring, a step behind the first has half of the queries or half of
 the keys, which takes all ranks the time of the latter here.
@@ -161,9 +163,10 @@ class FlashCore:
         sizes, library = self.sizes, self.kernels.library
         heads, kv_heads = self.heads // over, self.kv_heads // over
         batch, documents = sizes.microbatch, sizes.trained.documents
-        if documents:  # a kernel for sequences of any lengths, as for as many even ones
-            count, queries = documents.even(queries)
-            batch, keys = batch * count, queries
+        if documents:  # a kernel for sequences of any lengths, as for as many even ones, of which it has the same parts
+            count, length = documents.even(sizes.model.sequence)
+            batch *= count
+            queries, keys = (max(1, round(length * part / sizes.model.sequence)) for part in (queries, keys))
         if self.latent:
             op = latent_attention(
                 batch,

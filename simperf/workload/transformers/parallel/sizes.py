@@ -215,9 +215,8 @@ class RankSizes:
         """Problems of what cannot be fine-tuned so."""
         model, documents = self.model, self.trained.documents
         yield from documents.problems(model.sequence)
-        if documents and self.cp > 1:
-            message = "ranks that share sequences have parts of documents: that is not simulated yet"
-            yield Problem(message, key="cp", value=str(self.cp), expected="cp = 1, or one document a sequence")
+        if self.cp > 1 and self.context_exchange != "all-to-all":
+            yield from documents.undivided(2 * self.cp)
         if self.frozen and (model.experts or model.kv_rank or model.mtp):
             message = "adapters are simulated for models without experts, latent attention and multi-token prediction"
             yield Problem(message, key="rank", value=str(self.trained.adapters.rank), expected="0")
