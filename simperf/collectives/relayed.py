@@ -4,7 +4,8 @@ Ranks of the same place in their servers send to each other over the network; wh
 over NVLink, while others still arrive. What comes back goes the other way. So network and NVLink carry at the same
 time, and the slower of them counts, or the multiprocessors of the kernel. Inside one server there is NVLink alone.
 (deepseek-ai/DeepEP, README and csrc/kernels/internode.cu.) What part of the tokens needs a server or a rank is
-`simperf.workload.token_copies.TokenCopies`; all ranks send alike.
+`simperf.workload.token_copies.TokenCopies`; all ranks send alike. Where experts are unequally loaded, ranks get
+unequal parts: all flows of a kernel end together, when the rank that gets most has its tokens.
 
 Constants are fitted, by architecture, to half of the tables of DeepEP inside a server (ai-dynamo/aiconfigurator at
 095f58a, SGLang's wideep_deepep_normal): a start, a rate for each multiprocessor, at which all copies of a token and the
@@ -17,8 +18,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import permutations
 from typing import NamedTuple
 
 from simperf.collectives.channels import ChannelFlow, ChannelSet
@@ -76,8 +77,8 @@ class TokenKernel:
     blocks: int = 20
 
     def traffic(self, nbytes: float, ranks: int) -> float:
-        """Bytes that it reads and writes in a rank's memory, of an exchange of `nbytes` a rank [B]."""
-        return 2.0 * nbytes * ranks * self.copies.reach(self.copies.experts // ranks)
+        """Bytes that it reads and writes in the memory of the rank that gets most, of an exchange of `nbytes` [B]."""
+        return 2.0 * nbytes * ranks * max(self.copies.reaches([[rank] for rank in range(ranks)], ranks))
 
 
 def relayed_channels(placed: PlacedPlan, name: str, nbytes: float, kernel: TokenKernel) -> ChannelSet:
@@ -103,42 +104,36 @@ def relayed_channels(placed: PlacedPlan, name: str, nbytes: float, kernel: Token
         raise _refused(f"parts of several groups of experts are on one of the {len(servers)} servers")
     each, nranks, copies = len(servers[0]), placed.plan.nranks, kernel.copies
     rates, transport = _rates(placed, name), placed.transport
-    to_server = copies.reach(copies.experts // len(servers))
-    to_rank = len(servers) * copies.reach(copies.experts // nranks)  # tokens of a place come to it from all servers
-    all_copies = each * to_rank + rates.own
-    flows, drawn = [], []
-    delay = rates.start
-    for share, pairs in ((to_server, _between(servers)), (to_rank, _inside(servers))):
-        found = list(pairs)
-        if not found or not nbytes:
+    # what goes to a server; and to a rank, whose tokens come to it from all servers
+    of_server = dict(zip(map(tuple, servers), copies.reaches(servers, nranks), strict=True))
+    of_rank = [len(servers) * part for part in copies.reaches([[rank] for rank in range(nranks)], nranks)]
+    inside = [[of_rank[rank] for rank in ranks] for ranks in servers]
+    all_copies = max(each * max(of_rank), *map(sum, inside)) + rates.own
+    over_nvlink = max((each - 1) * max(of_rank), *(sum(parts) - min(parts) for parts in inside))
+    sends: dict[tuple[bool, float], list[tuple[int, int]]] = {}
+    for here, there in permutations(servers, 2):
+        sends.setdefault((True, of_server[tuple(there)]), []).extend(zip(here, there, strict=True))
+    for ranks in servers:
+        for pair in permutations(ranks, 2):
+            sends.setdefault((False, of_rank[pair[1]]), []).append(pair)
+    flows, drawn, delay = [], [], rates.start
+    for (_, share), pairs in sends.items():
+        if not share or not nbytes:
             continue
-        hops = [placed.placement.hop(*(pair if name == "dispatch" else pair[::-1])) for pair in found]
+        hops = [placed.placement.hop(*(pair if name == "dispatch" else pair[::-1])) for pair in pairs]
         counts = Counter(resource for hop in hops for resource in hop.resources)
         together = math.gcd(*counts.values()) or 1
         wide = min(hop.cap * transport.connections for hop in hops)
         nvlink = hops[0].medium == "nvlink"
         if not nvlink:
-            delay += max(map(transport.latency, hops))
+            delay = max(delay, rates.start + max(map(transport.latency, hops)))
         most = share * kernel.blocks * rates.block / all_copies
-        most = min(most, rates.nvlink / (each - 1)) if nvlink else most
+        most = min(most, share * rates.nvlink / over_nvlink) if nvlink and over_nvlink else most
         cap = min(wide, most / transport.efficiency)
         flows.append(ChannelFlow(delay, together * share * nbytes / transport.efficiency, together * cap))
         drawn.append({resource: count // together for resource, count in counts.items()})
+    flows = [replace(flow, latency=delay) for flow in flows]
     return ChannelSet.over(flows, drawn, placed.placement.machine.resources)
-
-
-def _between(servers: list[list[int]]) -> Iterator[tuple[int, int]]:
-    """Ranks of the same place in their servers."""
-    for here in servers:
-        for there in servers:
-            if here is not there:
-                yield from zip(here, there, strict=True)
-
-
-def _inside(servers: list[list[int]]) -> Iterator[tuple[int, int]]:
-    """Ranks of each server."""
-    for ranks in servers:
-        yield from ((here, there) for here in ranks for there in ranks if here != there)
 
 
 def _servers(placed: PlacedPlan) -> list[list[int]]:
@@ -149,7 +144,7 @@ def _servers(placed: PlacedPlan) -> list[list[int]]:
     servers = list(found.values())
     if len({len(ranks) for ranks in servers}) > 1:
         raise _refused("servers are expected that have as many of the ranks with experts each")
-    if any(placed.placement.hop(*pair).medium != "nvlink" for pair in _inside(servers)):
+    if any(placed.placement.hop(*pair).medium != "nvlink" for ranks in servers for pair in permutations(ranks, 2)):
         raise _refused("these GPUs are not joined by NVLink")
     return servers
 

@@ -15,6 +15,7 @@ __all__ = ["Routing"]
 _EVEN = "balanced"
 #: draws of loads at most: each has passes of its own
 MOST_DRAWS = 1000
+_ONE_LOAD = "kernels of DeepEP are simulated for the same load in all layers"
 #: multiprocessors at most that an exchange may hold
 MOST_BLOCKS = 64
 
@@ -53,7 +54,7 @@ class Routing:
     ------
     InputError
         A capacity below 0, padding without one, shares that are no shares, shares beside a load, or kernels of deepep
-        with uneven loads.
+        with a capacity, several draws, or uneven loads of groups.
     """
 
     load: str = _EVEN
@@ -114,11 +115,15 @@ class Routing:
             problems.append(
                 Problem(message, key="groups_per_token", value=str(self.groups_per_token), expected=expected)
             )
-        uneven = {"load": self.load != _EVEN, "shares": self.shares, "capacity": self.capacity}
-        for key in (key for key, one in uneven.items() if one):
-            message = "kernels of DeepEP are simulated for even loads"
-            expected = 'even loads without a limit, or expert_exchange = "nccl"'
-            problems.append(Problem(message, key=key, value=str(getattr(self, key)), expected=expected))
+        if self.capacity:
+            message, expected = "kernels of DeepEP are simulated without a limit", '0, or expert_exchange = "nccl"'
+            problems.append(Problem(message, key="capacity", value=f"{self.capacity:g}", expected=expected))
+        if self.draws > 1:
+            expected = '1, or expert_exchange = "nccl"'
+            problems.append(Problem(_ONE_LOAD, key="draws", value=str(self.draws), expected=expected))
+        if self.groups and (self.load != _EVEN or self.shares):
+            message = "all groups are as likely as each other: that is not so with uneven loads"
+            problems.append(Problem(message, key="groups", value=str(self.groups), expected="0, or even loads"))
         return problems
 
     def loads(self, experts: int) -> tuple[Routing, ...]:
@@ -140,6 +145,9 @@ class Routing:
         count, rest = divmod(len(self.shares), max(1, experts))
         if count < 2 or rest:
             return (self,)
+        if self.exchange == "deepep":
+            expected = f'{experts} numbers, or expert_exchange = "nccl"'
+            raise InputError(Problem(_ONE_LOAD, key="expert_shares", value=f"{count} draws", expected=expected))
         if count > MOST_DRAWS:
             message, expected = "each draw has passes of its own", f"{experts} to {MOST_DRAWS * experts} numbers"
             raise InputError(Problem(message, key="expert_shares", value=f"{count} draws", expected=expected))

@@ -41,6 +41,44 @@ def test_copies_are_those_of_tokens_that_choose_at_random(copies, places):
     assert places * copies.reach(copies.experts // places) == pytest.approx(counted, rel=0.01)
 
 
+def test_copies_of_unequal_experts_are_those_of_tokens_that_choose_each_by_its_weight():
+    """Tokens that choose each expert by itself, of which those count that have chosen as many as they should."""
+    draw, weights = np.random.default_rng(1), np.array([8.0, 4.0, 2.0, 2.0, 1.0, 1.0, 0.5, 0.25])
+    odds = 0.6 * weights
+    choices = draw.random((400_000, 8)) < odds / (1.0 + odds)
+    choices = choices[choices.sum(axis=1) == 3]
+    copies = TokenCopies(8, 3, shares=tuple(choices.mean(axis=0).tolist()))
+    for parts, places in (([[0], [1], [2], [3]], 4), ([[0, 3], [1, 2]], 4), ([[0], [5]], 8)):
+        each = 8 // places
+        for part, found in zip(parts, copies.reaches(parts, places), strict=True):
+            own = [place * each + index for place in part for index in range(each)]
+            assert found == pytest.approx(choices[:, own].any(axis=1).mean(), abs=0.004)
+
+
+def test_equal_shares_are_those_without_any_and_one_that_all_have_is_always_reached():
+    even, shared = TokenCopies(64, 6), TokenCopies(64, 6, shares=(6 / 64,) * 64)
+    places = [[one] for one in range(8)]
+    assert shared.reaches(places, 8) == pytest.approx(even.reaches(places, 8))
+    first = TokenCopies(4, 2, shares=(1.0, 0.5, 0.25, 0.25))
+    assert first.reaches([[0], [1], [2, 3]], 4) == pytest.approx((1.0, 0.5, 0.5))
+    assert TokenCopies(4, 1, shares=(1.0, 0.0, 0.0, 0.0)).reaches([[0], [1]], 2) == (1.0, 0.0)
+
+
+@pytest.mark.parametrize("name", ["dispatch", "combine"])
+def test_unequal_ranks_are_sent_unequal_bytes_and_the_fullest_bounds_all(name):
+    shares = tuple(np.repeat([12.0, 6.0, 4.0, 2.0, 1.0, 1.0, 1.0, 1.0], 8) / 28 * 6 / 8)
+    plan, copies, nbytes = placed({"name": "dgx-h100"}, 8), TokenCopies(64, 6, shares=shares), 64e6
+    channels = relayed_channels(plan, name, nbytes, TokenKernel(copies))
+    found = moved(channels)
+    for place, reached in enumerate(copies.reaches([[one] for one in range(8)], 8)):
+        way = f"nvswitch0>gpu{place}" if name == "dispatch" else f"gpu{place}>nvswitch0"
+        inside = sum(nbytes for link, nbytes in found.items() if link.replace("n0/", "").startswith(way))
+        assert inside == pytest.approx(7 * reached * nbytes / plan.transport.efficiency)
+    assert len({round(flow.time, 12) for flow in channels.flows}) == 1, "all flows end together"
+    even = relayed_channels(plan, name, nbytes, TokenKernel(TokenCopies(64, 6)))
+    assert channels.time > even.time
+
+
 def test_all_experts_are_always_reached_and_one_as_often_as_it_is_chosen():
     for copies in (TokenCopies(64, 6), TokenCopies(64, 6, 8, 3)):
         assert copies.reach(64) == pytest.approx(1.0)

@@ -25,6 +25,7 @@ MIXTURE = Transformer(
 FABRIC = {"type": "rail", "link": "infiniband-ndr", "switch": "infiniband-ndr-switch"}
 TWO = {"kind": "cluster", "server": "dgx-h100", "count": 2, "fabric": FABRIC}
 DEEPEP = Routing(exchange="deepep")
+UNEVEN = Routing(exchange="deepep", load="power-law-1.2")
 
 
 def run(layout, routing=DEEPEP, *, on="dgx-h100", model=MIXTURE, recompute="none", **set):
@@ -55,7 +56,7 @@ def time(result):
         ({"dp": 4, "tp": 2, "ep": 8, "etp": 1}, "dgx-h100"),
     ],
 )
-@pytest.mark.parametrize("routing", [DEEPEP, Routing(exchange="deepep", groups=4, groups_per_token=2)])
+@pytest.mark.parametrize("routing", [DEEPEP, Routing(exchange="deepep", groups=4, groups_per_token=2), UNEVEN])
 def test_every_rank_played_takes_as_long(layout, on, routing):
     few, every = run(layout, routing, on=on), run(layout, routing, on=on, exact="yes")
     assert time(few) == pytest.approx(time(every), rel=1e-9)
@@ -87,11 +88,34 @@ def test_tokens_that_arrive_are_those_of_all_ranks():
     assert sizes.rows == 4 * 1024
 
 
+def test_the_rank_that_gets_most_tokens_holds_all_up():
+    layout = {"dp": 16, "ep": 16}
+    even, uneven = (time(run(layout, routing, on=TWO)) for routing in (DEEPEP, UNEVEN))
+    assert uneven > 1.1 * even
+    shares = tuple(1.0 for _ in range(MIXTURE.experts))
+    assert time(run(layout, Routing(exchange="deepep", shares=shares), on=TWO)) == pytest.approx(even, rel=1e-9)
+
+
+def test_tokens_that_arrive_are_fewer_than_rows_and_as_many_as_one_choice_makes():
+    of = ExpertSizes(model=MIXTURE, tokens=1024, ep=8, routing=UNEVEN)
+    for place in range(8):
+        one = of.at(place)
+        assert one.rows / MIXTURE.experts_per_token <= one.arrived <= min(one.rows, 8 * 1024) * (1 + 1e-9)
+    single = ExpertSizes(model=MIXTURE, tokens=1024, ep=32, routing=UNEVEN)  # an expert each
+    assert [single.at(place).arrived for place in range(32)] == pytest.approx(single.of_places)
+
+
+def test_several_draws_of_shares_are_refused():
+    with pytest.raises(InputError, match="same load in all layers"):
+        run({"dp": 8, "ep": 8}, Routing(exchange="deepep", shares=(1.0,) * 32 + (2.0,) * 32))
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"exchange": "deepep", "load": "power-law-1.2"}, "even loads"),
-        ({"exchange": "deepep", "capacity": 1.25}, "even loads"),
+        ({"exchange": "deepep", "load": "power-law-1.2", "groups": 4, "groups_per_token": 2}, "0, or even loads"),
+        ({"exchange": "deepep", "load": "power-law-1.2", "draws": 4}, "same load in all layers"),
+        ({"exchange": "deepep", "capacity": 1.25}, "without a limit"),
         ({"exchange": "deepep", "exchange_blocks": 3}, "an even number"),
         ({"exchange": "deepep", "groups": 4}, "0 of 4 groups"),
         ({"exchange": "deepep", "groups": 4, "groups_per_token": 4}, "4 of 4 groups"),

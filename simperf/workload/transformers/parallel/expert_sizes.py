@@ -194,19 +194,22 @@ class ExpertSizes:
         """Rows that this rank gets from the ranks that the experts are spread over, before those of `etp` ranks."""
         return self.rows / self.etp
 
-    @property
+    @cached_property
     def copies(self) -> TokenCopies | None:
         """The choices of a token, where it goes once to each rank of its experts; None where each choice has a row."""
         routing, model = self.routing, self.model
         if routing.exchange != "deepep":
             return None
-        return TokenCopies(model.experts, model.experts_per_token, routing.groups, routing.groups_per_token)
+        tokens = self.tokens * self.ep
+        shares = tuple(rows / tokens for rows in self.loads) if len(set(self.loads)) > 1 else ()
+        return TokenCopies(model.experts, model.experts_per_token, routing.groups, routing.groups_per_token, shares)
 
     @property
     def arrived(self) -> float:
         """Tokens that this rank gets in the mean, where each goes to it once, those of its own counted."""
         assert self.copies is not None
-        return self.tokens * self.ep * self.copies.reach(self.count)
+        (reached,) = self.copies.reaches([[self.place]], self.ep)
+        return self.tokens * self.ep * reached
 
     @property
     def exchanged(self) -> float:
