@@ -5,7 +5,7 @@ over NVLink, while others still arrive. What comes back goes the other way. So n
 time, and the slower of them counts, or the multiprocessors of the kernel. Inside one server there is NVLink alone.
 (deepseek-ai/DeepEP, README and csrc/kernels/internode.cu.) What part of the tokens needs a server or a rank is
 `simperf.workload.token_copies.TokenCopies`; all ranks send alike. Where experts are unequally loaded, ranks get
-unequal parts: all flows of a kernel end together, when the rank that gets most has its tokens.
+unequal parts, at rates in proportion, so that the rank that gets most bounds all.
 
 Constants are fitted, by architecture, to half of the tables of DeepEP inside a server (ai-dynamo/aiconfigurator at
 095f58a, SGLang's wideep_deepep_normal): a start, a rate for each multiprocessor, at which all copies of a token and the

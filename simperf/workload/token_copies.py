@@ -106,8 +106,8 @@ def _uneven_reach(shares: tuple[float, ...], chosen: int, experts: tuple[int, ..
     return 1.0 - outside[-1] / every[-1]
 
 
-#: share from which on every token has an expert [1], and largest error of shares in the fit of weights [1]
-_ALWAYS, _CLOSE, _ROUNDS = 1.0 - 1e-9, 1e-10, 10_000
+#: share from which on every token has an expert [1]; largest error of shares in the fit of weights [1], and its rounds
+_ALWAYS, _CLOSE, _ROUNDS = 0.999, 1e-7, 300
 
 
 @lru_cache(maxsize=256)

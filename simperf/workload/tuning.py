@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
 
-from simperf.errors import InputError, Problem, nearest
+from simperf.errors import InputError, Problem, nearest, nearest_divisors
 
 __all__ = ["BASES", "TARGETS", "Adapters", "BasePrecision", "Documents", "Trained"]
 
@@ -148,13 +148,13 @@ class Documents:
             return [Problem(message, key="lengths", value=told, expected=f"lengths that make {sequence}")]
         return []
 
-    def undivided(self, chunks: int) -> list[Problem]:
+    def undivided(self, sequence: int, chunks: int) -> list[Problem]:
         """The lengths that so many equal chunks do not make, which ranks that share sequences have of each document."""
         message = f"ranks that share sequences have two chunks of each document, {chunks} in all"
         if self.tokens % chunks:
-            below = self.tokens // chunks * chunks
-            near = " or ".join(str(one) for one in (below, below + chunks) if one)
-            return [Problem(message, key="tokens", value=str(self.tokens), expected=f"{near}, or a smaller cp")]
+            near = nearest_divisors(sequence, self.tokens, where=lambda one: one % chunks == 0)
+            expected = " or ".join([*map(str, near), "a smaller cp"])
+            return [Problem(message, key="tokens", value=str(self.tokens), expected=expected)]
         odd = [one for one in self.lengths if one % chunks]
         if odd:
             told = f"multiples of {chunks}, or a smaller cp"

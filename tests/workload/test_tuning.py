@@ -133,7 +133,8 @@ def test_ranks_that_share_sequences_share_each_document(documents, exchange):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"documents": Documents(tokens=32), "spread": Spread(cp=32)}, "64, or a smaller cp"),
+        ({"documents": Documents(tokens=32), "spread": Spread(cp=32)}, "64 or a smaller cp"),
+        ({"documents": Documents(tokens=2), "spread": Spread(cp=2)}, "expected: 4 or a smaller cp"),
         ({"documents": Documents(lengths=(130, 126)), "spread": Spread(cp=2)}, "multiples of 4, or a smaller cp"),
         ({"documents": Documents(tokens=100)}, "128, or another divisor"),
         ({"documents": Documents(lengths=(100, 100))}, "200 tokens, and a sequence has 256"),

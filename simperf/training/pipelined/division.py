@@ -315,6 +315,10 @@ def _rank_precision(
         message, expected = "products are as wide as the weights", f"as-products, or one of {', '.join(RECIPES)}"
         problems.append(Problem(message, key="frozen_precision", value="narrow", expected=expected))
     if model.adapters and made.recipe is not None:
+        if layout.sharding == "zero-3":
+            message = "frozen weights that ranks share are gathered as wide as products in 16 bits read them"
+            expected = "none or zero-1, or no product_precision"
+            problems.append(Problem(message, key="layout.sharding", value="zero-3", expected=expected))
         for key, value in (("gathered_precision", narrow and "fp8"), ("frozen_precision", model.adapters.base)):
             if value not in (False, "as-products", "narrow"):
                 message = "frozen weights do not travel" if narrow else "frozen weights have one narrow precision"

@@ -98,6 +98,13 @@ def test_every_rank_of_a_shared_base_played_takes_as_long(options):
     assert value(collapsed, "time per step") == pytest.approx(value(exact, "time per step"), rel=1e-9)
 
 
+@pytest.mark.parametrize("base", ["as-products", "narrow"])
+def test_a_shared_base_of_products_in_8_bits_is_refused(base):
+    model = Dimensions(LLAMA, replace(FUSED, products="fp8-delayed"), adapters=Adapters(rank=16, base=base))
+    with pytest.raises(InputError, match="none or zero-1, or no product_precision"):
+        divide(model, shared(), ModelParallel(), 8, architecture="hopper")
+
+
 def test_one_tensor_of_frozen_and_trained_weights_is_refused():
     with pytest.raises(InputError, match="one tensor of frozen weights and adapters"):
         run(shared(), {**RANK, "program.flat_weights": True})

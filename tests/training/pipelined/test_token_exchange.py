@@ -1,5 +1,8 @@
 """Jobs whose tokens go once to each rank of their experts: every rank played takes as long, bytes, refusals."""
 
+from dataclasses import replace
+from math import comb
+
 import pytest
 
 import simperf
@@ -103,6 +106,23 @@ def test_tokens_that_arrive_are_fewer_than_rows_and_as_many_as_one_choice_makes(
         assert one.rows / MIXTURE.experts_per_token <= one.arrived <= min(one.rows, 8 * 1024) * (1 + 1e-9)
     single = ExpertSizes(model=MIXTURE, tokens=1024, ep=32, routing=UNEVEN)  # an expert each
     assert [single.at(place).arrived for place in range(32)] == pytest.approx(single.of_places)
+
+
+def test_balanced_loads_that_differ_by_a_row_are_even_and_keep_their_groups():
+    model = replace(MIXTURE, experts=160, experts_per_token=6)
+    routing = Routing(exchange="deepep", groups=8, groups_per_token=3)
+    uneven = ExpertSizes(model=model, tokens=4096, ep=8, routing=routing)
+    assert len(set(uneven.loads)) == 2
+    assert uneven.arrived == pytest.approx(8 * 4096 * 3 / 8 * (1 - comb(40, 6) / comb(60, 6)))
+
+
+@pytest.mark.parametrize("shares", [(4.0, *(1.0,) * 27, *(0.0,) * 4), (*(1.0,) * 4, *(0.0,) * 28)])
+def test_ranks_whose_experts_get_no_rows_take_part(shares):
+    routing = Routing(exchange="deepep", shares=shares)
+    few, every = (run({"dp": 8, "ep": 8}, routing, **set) for set in ({}, {"exact": "yes"}))
+    assert time(few) == pytest.approx(time(every), rel=1e-9)
+    last = ExpertSizes(model=MIXTURE, tokens=1024, ep=8, routing=routing).at(7)
+    assert (last.rows, last.arrived) == (0, 0)
 
 
 def test_several_draws_of_shares_are_refused():

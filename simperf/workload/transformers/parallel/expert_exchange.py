@@ -183,7 +183,7 @@ class TokenExchange:
     def _moved(self, kind: str, *, back: bool) -> Op:
         """A kernel that copies tokens to the rows of their experts, or adds these up."""
         sizes, experts = self.sizes, self.sizes.experts
-        n, many = experts.arrived * sizes.hidden, experts.rows / experts.arrived
+        n, many = experts.arrived * sizes.hidden, experts.rows / experts.arrived if experts.rows else 0.0
         read, written = (many, 1.0) if back else (1.0, many)
         flops, dtype = many if back else 0.0, "fp32" if back else sizes.precision
         return each(kind, n, flops=flops, read=sizes.width * read, written=sizes.width * written, dtype=dtype)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
 from simperf.errors import InputError, Problem, nearest_divisors
-from simperf.workload.expert_loads import expert_loads, shared_loads
+from simperf.workload.expert_loads import BALANCED, expert_loads, shared_loads
 from simperf.workload.routing import Routing
 from simperf.workload.token_copies import TokenCopies
 from simperf.workload.transformers.dimensions import Transformer
@@ -200,8 +200,8 @@ class ExpertSizes:
         routing, model = self.routing, self.model
         if routing.exchange != "deepep":
             return None
-        tokens = self.tokens * self.ep
-        shares = tuple(rows / tokens for rows in self.loads) if len(set(self.loads)) > 1 else ()
+        tokens, uneven = self.tokens * self.ep, routing.load != BALANCED or routing.shares
+        shares = tuple(rows / tokens for rows in self.loads) if uneven and len(set(self.loads)) > 1 else ()
         return TokenCopies(model.experts, model.experts_per_token, routing.groups, routing.groups_per_token, shares)
 
     @property
@@ -209,7 +209,7 @@ class ExpertSizes:
         """Tokens that this rank gets in the mean, where each goes to it once, those of its own counted."""
         assert self.copies is not None
         (reached,) = self.copies.reaches([[self.place]], self.ep)
-        return self.tokens * self.ep * reached
+        return max(self.tokens * self.ep * reached, self.rows / self.model.experts_per_token)
 
     @property
     def exchanged(self) -> float:

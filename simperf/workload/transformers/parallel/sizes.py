@@ -216,7 +216,7 @@ class RankSizes:
         model, documents = self.model, self.trained.documents
         yield from documents.problems(model.sequence)
         if self.cp > 1 and self.context_exchange != "all-to-all":
-            yield from documents.undivided(2 * self.cp)
+            yield from documents.undivided(model.sequence, 2 * self.cp)
         if self.frozen and (model.experts or model.kv_rank or model.mtp):
             message = "adapters are simulated for models without experts, latent attention and multi-token prediction"
             yield Problem(message, key="rank", value=str(self.trained.adapters.rank), expected="0")
