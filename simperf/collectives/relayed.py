@@ -107,9 +107,8 @@ def relayed_channels(placed: PlacedPlan, name: str, nbytes: float, kernel: Token
     # what goes to a server; and to a rank, whose tokens come to it from all servers
     of_server = dict(zip(map(tuple, servers), copies.reaches(servers, nranks), strict=True))
     of_rank = [len(servers) * part for part in copies.reaches([[rank] for rank in range(nranks)], nranks)]
-    inside = [[of_rank[rank] for rank in ranks] for ranks in servers]
-    all_copies = max(each * max(of_rank), *map(sum, inside)) + rates.own
-    over_nvlink = max((each - 1) * max(of_rank), *(sum(parts) - min(parts) for parts in inside))
+    all_copies = each * max(of_rank) + rates.own  # what the rank that gets most receives is no less than any sends
+    over_nvlink = (each - 1) * max(of_rank)
     sends: dict[tuple[bool, float], list[tuple[int, int]]] = {}
     for here, there in permutations(servers, 2):
         sends.setdefault((True, of_server[tuple(there)]), []).extend(zip(here, there, strict=True))

@@ -91,6 +91,11 @@ class Routing:
         if problems:
             raise InputError(problems)
 
+    @property
+    def uneven(self) -> bool:
+        """Whether experts get unequal loads, beyond a row that does not divide."""
+        return self.load != _EVEN or len(set(self.shares)) > 1
+
     def _exchange_problems(self) -> list[Problem]:
         """What is wrong with how tokens travel."""
         problems, deepep = [], self.exchange == "deepep"
@@ -121,7 +126,7 @@ class Routing:
         if self.draws > 1:
             expected = '1, or expert_exchange = "nccl"'
             problems.append(Problem(_ONE_LOAD, key="draws", value=str(self.draws), expected=expected))
-        if self.groups and (self.load != _EVEN or self.shares):
+        if self.groups and self.uneven:
             message = "all groups are as likely as each other: that is not so with uneven loads"
             problems.append(Problem(message, key="groups", value=str(self.groups), expected="0, or even loads"))
         return problems

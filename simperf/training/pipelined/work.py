@@ -58,7 +58,7 @@ class Place(NamedTuple):
 
 
 class LayerBucket(NamedTuple):
-    """Gradients of layers of one part that travel together.
+    """Weights of layers of one part that travel together, and their gradients.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class LayerBucket(NamedTuple):
     layers : tuple of int
         Indices of its layers.
     weights : int
-        Number of weights.
+        Number of weights that are trained; 0 where all are frozen.
     experts : bool
         Whether they are those of experts, whose copies are on fewer ranks.
     scaled : int

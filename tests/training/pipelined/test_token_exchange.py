@@ -125,6 +125,21 @@ def test_ranks_whose_experts_get_no_rows_take_part(shares):
     assert (last.rows, last.arrived) == (0, 0)
 
 
+def test_ranks_with_equal_rows_may_get_unequal_tokens():
+    model = replace(MIXTURE, experts=8, experts_per_token=2)
+    routing = Routing(exchange="deepep", shares=(1.0, 1.0, 1.8, 0.2, 1.0, 1.0, 1.0, 1.0))
+    sizes = ExpertSizes(model=model, tokens=1024, ep=4, routing=routing)
+    assert len(set(sizes.of_places)) == 1
+    assert sizes.uneven
+    few, every = (run({"dp": 4, "ep": 4}, routing, model=model, **set) for set in ({}, {"exact": "yes"}))
+    assert time(few) == pytest.approx(time(every), rel=1e-9)
+
+
+def test_a_wrong_spread_of_uneven_experts_names_what_divides():
+    with pytest.raises(InputError, match="ep = 4 or ep = 8"):
+        ExpertSizes(model=MIXTURE, tokens=1024, ep=6, routing=UNEVEN)
+
+
 def test_several_draws_of_shares_are_refused():
     with pytest.raises(InputError, match="same load in all layers"):
         run({"dp": 8, "ep": 8}, Routing(exchange="deepep", shares=(1.0,) * 32 + (2.0,) * 32))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
 from simperf.errors import InputError, Problem, nearest_divisors
-from simperf.workload.expert_loads import BALANCED, expert_loads, shared_loads
+from simperf.workload.expert_loads import expert_loads, shared_loads
 from simperf.workload.routing import Routing
 from simperf.workload.token_copies import TokenCopies
 from simperf.workload.transformers.dimensions import Transformer
@@ -27,6 +27,10 @@ _KEYS = {
     "groups": "expert_groups",
     "groups_per_token": "groups_per_token",
 }
+
+
+#: tokens of ranks that differ by less are as many [1]
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +127,7 @@ class ExpertSizes:
             value, least = str(routing.groups_per_token), -(-model.experts_per_token * routing.groups // model.experts)
             expected = f"{least} to {routing.groups}"
             yield Problem(message, key="groups_per_token", value=value, expected=expected)
-        elif self.copies is not None and self.copies.splits(self.ep):
+        elif TokenCopies(model.experts, model.experts_per_token, routing.groups).splits(self.ep):
             message = f"a rank of {self.ep} has parts of several of {routing.groups} groups"
             near = nearest_divisors(
                 model.experts, routing.groups, where=lambda one: not (one % self.ep and self.ep % one)
@@ -170,7 +174,8 @@ class ExpertSizes:
     @property
     def uneven(self) -> bool:
         """Whether ranks that exchange rows get unequal ones."""
-        return not self.gates and len(set(self.of_places)) > 1
+        arrivals = self.arrivals if self.copies is not None else self.of_places
+        return not self.gates and (len(set(self.of_places)) > 1 or max(arrivals) > min(arrivals) * (1.0 + _ROUNDING))
 
     @property
     def rows(self) -> int:
@@ -200,16 +205,22 @@ class ExpertSizes:
         routing, model = self.routing, self.model
         if routing.exchange != "deepep":
             return None
-        tokens, uneven = self.tokens * self.ep, routing.load != BALANCED or routing.shares
-        shares = tuple(rows / tokens for rows in self.loads) if uneven and len(set(self.loads)) > 1 else ()
+        tokens = self.tokens * self.ep
+        shares = tuple(rows / tokens for rows in self.loads) if routing.uneven else ()
         return TokenCopies(model.experts, model.experts_per_token, routing.groups, routing.groups_per_token, shares)
 
     @property
     def arrived(self) -> float:
         """Tokens that this rank gets in the mean, where each goes to it once, those of its own counted."""
+        return self.arrivals[self.place]
+
+    @cached_property
+    def arrivals(self) -> tuple[float, ...]:
+        """The same of each rank that the experts are spread over."""
         assert self.copies is not None
-        (reached,) = self.copies.reaches([[self.place]], self.ep)
-        return max(self.tokens * self.ep * reached, self.rows / self.model.experts_per_token)
+        reached = self.copies.reaches([[place] for place in range(self.ep)], self.ep)
+        least = (rows / self.model.experts_per_token for rows in self.of_places)
+        return tuple(max(self.tokens * self.ep * part, rows) for part, rows in zip(reached, least, strict=True))
 
     @property
     def exchanged(self) -> float:
@@ -226,7 +237,7 @@ class ExpertSizes:
         if place == self.place and gates == self.gates:
             return self
         found = replace(self, place=place, gates=gates)
-        found.__dict__["loads"] = self.loads
+        found.__dict__["loads"], found.__dict__["copies"] = self.loads, self.copies
         return found
 
 

@@ -9,7 +9,7 @@ mask leaves all of them the same arithmetic. They exchange keys and values in on
 - ``"all-to-all"``: ranks exchange tokens for heads, and each has all tokens of some heads (Jacobs et al., "DeepSpeed
   Ulysses", 2023).
 
-Of packed documents each is shared so, by all ranks.
+Packed documents are shared so one by one: each rank has two chunks of each, or all of it for some heads.
 
 Copies and the order of kernels are those of Transformer Engine (transformer_engine/pytorch/attention/
 dot_product_attention/context_parallel.py). Around the ring, a step behind the first has half of the queries or half of
