@@ -18,7 +18,7 @@ from simperf.cost.seams import GpuRates, OpCost, regime_of
 from simperf.cost.tiles import Tiling, library_tile, tiling
 from simperf.errors import InputError, Problem, nearest
 from simperf.workload.layer_kernels import ATTENTION_CHOOSERS
-from simperf.workload.op import MATRIX_FAMILIES, Gemm, Op
+from simperf.workload.op import ALIGNED, MATRIX_FAMILIES, Gemm, Op
 
 if TYPE_CHECKING:
     from simperf.cost.attention import AttentionKernels
@@ -177,7 +177,9 @@ class Roofline:
         Batched or not, a product takes its precision's share of the peak; a convolution less, by what its family
         reaches over products. In a long run (`Op.reuse` infinite) the clock is what the board's power sustains: power
         goes as the cube of the clock, so a board with less for each multiprocessor than holds the full clock runs at
-        the cube root of that share. Where an efficiency of the family was given instead of the device's, it holds.
+        the cube root of that share. Rows that are no multiple of 16 bytes have kernels of their own: at the
+        architecture's share `unaligned` of the rate where they are a multiple of two, and in between by powers of two.
+        Where an efficiency of the family was given instead of the device's, it holds.
         """
         known = getattr(self.device, "product", None)
         block = op.kind == BLOCK_SCALED
@@ -191,6 +193,8 @@ class Roofline:
 
         device, sms = self.device, max(1, self.device.sms)
         rate = share * self.peak(op.dtype)
+        if op.alignment < ALIGNED:
+            rate *= known.get("unaligned", 1.0) ** (math.log2(ALIGNED / op.alignment) / math.log2(ALIGNED / 2))
         if op.family == "conv":
             rate *= self._matrix_share(op) / self._share("gemm", op.dtype, otherwise="gemm")
         power = getattr(device, "power", None)

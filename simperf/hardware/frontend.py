@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, ClassVar
 
 from simperf.hardware.part import Part
-from simperf.hardware.quantity import Bandwidth, Fraction, Latency, Measured, QueueDepth, Switch
+from simperf.hardware.quantity import Bandwidth, Fraction, Latency, Measured, Multiple, QueueDepth, Switch
 
 __all__ = ["FrontendPart"]
 
@@ -21,6 +21,9 @@ class FrontendPart(Part):
     ----------
     launch : float
         Frontend time to issue one operation eagerly [s], the book's t1.
+    in_step : float
+        How many times `launch` a launch in the passes of a traced model's training step takes, with modules, autograd
+        and caches that other calls have filled [1]; kernels of transformers by their dimensions take `launch`.
     result : float
         Time from the backend's last operation until the frontend has its answer [s], the book's t3.
     synchronize : float or None
@@ -68,6 +71,7 @@ class FrontendPart(Part):
     KIND: ClassVar[str] = "frontend"
 
     launch: Latency = 0.0
+    in_step: Multiple = 1.0
     result: Latency = 0.0
     synchronize: Latency | None = None
     scripted: Fraction = 1.0

@@ -114,6 +114,29 @@ class Quantity(_Annotation):
 
 
 @dataclass(frozen=True)
+class AtLeastOne(_Annotation):
+    """Annotation of a ratio of 1 or more, at most `high`."""
+
+    high: float
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
+        """Say that a file holds a number here."""
+        return {"type": "number", "minimum": 1, "maximum": self.high}
+
+    def read(self, value: Any) -> float:
+        """Return the ratio.
+
+        Raises
+        ------
+        ValueError
+            No number, below 1, or beyond `high`.
+        """
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 1.0 <= value <= self.high:
+            raise ValueError(f"it must be a number between 1 and {self.high:g}")
+        return float(value)
+
+
+@dataclass(frozen=True)
 class WholeNumber:
     """Annotation of an int that a file writes as a whole number between two bounds."""
 
@@ -253,6 +276,7 @@ PRODUCT_CONSTANTS = {
     "fill": "s",
     "waves": "1",
     "power": "W",
+    "unaligned": "1",
     "scaling": "1",
     "scaling-fixed": "s",
 }
@@ -343,6 +367,7 @@ Velocity = Annotated[float, Quantity("m/s")]
 Power = Annotated[float, Quantity("W")]
 Price = Annotated[float, Quantity("USD/h", zero=True)]
 Fraction = Annotated[float, Quantity("1")]
+Multiple = Annotated[float, AtLeastOne(1000.0)]
 Count = Annotated[int, WholeNumber(1, 1_000_000)]
 Ports = Annotated[int, WholeNumber(0, 1000)]
 Switch = Annotated[bool, TrueOrFalse()]

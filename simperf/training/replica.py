@@ -15,7 +15,7 @@ from simperf.engine.device import Device
 from simperf.engine.items import Marker
 from simperf.engine.kernel import Kernel
 from simperf.errors import InputError, Problem
-from simperf.execution.calls import riding, update_time
+from simperf.execution.calls import PASSES, riding, update_time
 from simperf.execution.session import Session
 from simperf.training.step import Ahead, Gradient, ReplicaStep, even_step
 from simperf.units import Bytes, Ratio, Seconds
@@ -365,6 +365,8 @@ def training_step(
         if m.profile.calls:
             together = riding(parts[within])
             found = [replace(one, launch=0.0) if rides else one for one, rides in zip(found, together, strict=True)]
+        elif within in PASSES and m.profile.in_step != 1.0:
+            found = [replace(one, launch=m.profile.launch * m.profile.in_step) for one in found]
         added = m.cost.calls.added(within) if processor else 0.0
         return tuple(replace(one, time=one.time + added) for one in found) if added else tuple(found)
 

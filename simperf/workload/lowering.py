@@ -10,7 +10,7 @@ from simperf.errors import InputError, Problem
 from simperf.memory import Tensor, TensorKind
 from simperf.workload.mixed import WIDE_KINDS, TrainingPrecision
 from simperf.workload.op import MATRIX_FAMILIES, Op
-from simperf.workload.precision import PRECISIONS
+from simperf.workload.precision import PRECISIONS, element_size
 from simperf.workload.traced import NEVER, Operand, TracedOp, TracedStep
 
 __all__ = ["Lowered", "lower", "unit_window", "weights_of"]
@@ -195,6 +195,7 @@ class _Lowering:
                 holds=holds,
                 elements=float(max((o.elements.at(self.batch) for o in op.writes), default=0.0)),
                 gemm=op.product(self.batch),
+                alignment=op.alignment(element_size(dtype)),
                 library=self.library if op.family == "attention" else "",
                 window=unit_window(op, self.weights) if conv else 0,
                 converted=self._converted(op) if conv and self.chooses else 0.0,

@@ -9,12 +9,14 @@ from dataclasses import dataclass, replace
 from simperf.errors import InputError, Problem
 from simperf.workload.precision import element_size
 
-__all__ = ["FAMILIES", "MATRIX_FAMILIES", "AttentionShape", "ExpertShape", "Gemm", "Op"]
+__all__ = ["ALIGNED", "FAMILIES", "MATRIX_FAMILIES", "AttentionShape", "ExpertShape", "Gemm", "Op"]
 
 #: kernel families; a device has one efficiency for each
 FAMILIES = ("gemm", "conv", "elementwise", "reduction", "normalization", "attention", "copy", "optimizer")
 #: families that run on matrix units (tensor cores) where the precision has them
 MATRIX_FAMILIES = frozenset({"gemm", "conv", "attention"})
+#: bytes of which rows of matrices are a multiple that any kernel of matrix units loads [B]
+ALIGNED = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +165,9 @@ class Op:
     converted : float
         traffic of images that matrix units need in another order of their dimensions, before and after a convolution;
         0 where they lie as they are read [B]
+    alignment : int
+        Bytes of which the rows of a product's matrices are a multiple, 16 at most: what is less is loaded by slower
+        kernels [B].
     turns : int
         Products of this shape that a program launches on several streams in turn, this one among them: the tiles of the
         next one fill the last wave of this one.
@@ -199,6 +204,7 @@ class Op:
     library: str = ""
     window: int = 0
     converted: float = 0.0
+    alignment: int = ALIGNED
     turns: int = 1
 
     def __post_init__(self) -> None:

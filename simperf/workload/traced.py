@@ -7,13 +7,14 @@ sample (activations). `simperf.workload.model.TracedModel.at` puts in a batch an
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from simperf.errors import InputError, Problem
 from simperf.workload.layer_kernels import LayerKernels
-from simperf.workload.op import Gemm
+from simperf.workload.op import ALIGNED, Gemm
 from simperf.workload.optimizers import IMPLEMENTATIONS, OptimizerSteps, implemented, optimizer_steps
 
 __all__ = ["Affine", "GradientOrder", "InputShape", "Operand", "ParameterTensor", "Storage", "TracedOp", "TracedStep"]
@@ -144,6 +145,26 @@ class TracedOp(NamedTuple):
             return None
         b, m, n, k = (max(1, round(size.at(batch))) for size in self.gemm)
         return Gemm(b, m, n, k)
+
+    def alignment(self, size: float) -> int:
+        """Bytes of which the rows of its matrices are a multiple, 16 at most [B].
+
+        A row is as long as m, n or k, where that does not grow with the batch.
+
+        Parameters
+        ----------
+        size : int
+            Of an element [B].
+
+        Examples
+        --------
+        >>> head = [Affine(value, slope) for value, slope in ((1, 0), (0, 1024), (50257, 0), (768, 0))]
+        >>> op = TracedOp("head", "linear", "gemm", Affine(0, 0), (), (), tuple(head))
+        >>> op.alignment(2), op.alignment(4)
+        (2, 4)
+        """
+        rows = [int(each.constant) for each in self.gemm[1:] if not each.slope and each.constant > 1]
+        return math.gcd(ALIGNED, *(int(row * size) for row in rows)) if self.family == "gemm" else ALIGNED
 
     def macs(self, batch: int) -> float:
         """Multiply-adds of its matrix product."""

@@ -153,12 +153,16 @@ def test_stacks_of_kernels_that_were_looked_up_are_listed_wherever_a_scenario_ha
         assert names & set(constants_behind(variant.case, variant, choice=True)), variant
 
 
-def test_frontends_of_lambda_follow_one_rule_but_for_one_model_on_one_gpu_which_counts_as_fitted(variants):
-    own = [v for name, each in variants.items() if name.startswith("measured/lambda-") for v in each]
-    other = [v for v in own if key_of(v.data, "frontend.use") != "pytorch-1"]
-    assert other
-    for variant in other:
-        assert constants_behind(variant.case, variant) == ("launches of Tacotron 2 on RTX 4090",)
+def test_frontends_of_lambda_follow_the_host_that_the_logs_name_and_are_listed(variants):
+    for name, each in variants.items():
+        if not name.startswith("measured/lambda-"):
+            continue
+        workstation = name.startswith(("measured/lambda-rtx3090-", "measured/lambda-rtx4090-"))
+        for variant in each:
+            used = key_of(variant.data, "frontend.use")
+            assert used == ("pytorch-1-workstation" if workstation else "pytorch-1"), name
+            listed = constants_behind(variant.case, variant, choice=True)
+            assert ("launch on a workstation" in listed) is workstation, name
 
 
 def test_what_a_scenario_calls_fitted_is_listed(variants):

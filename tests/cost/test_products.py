@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from simperf.errors import InputError
 from simperf.hardware import Catalog
 from simperf.workload.kinds import block_scaled_matmul, conv2d, matmul, scaled_product
 from simperf.workload.loops import timing_loop
+from simperf.workload.zoo import load
 
 H100 = Catalog.load().gpu("h100-sxm5-80gb")
 UNITS = MatrixUnits(800e12, 132, 2e-6, 1e-6, 0.0, 2.7e12, 3.35e12, 50 * 2**20)
@@ -37,6 +39,24 @@ def test_more_work_along_k_takes_no_less_time(m, n, k):
         product_time(1, m, n, side, nbytes=2.0 * (m * side + side * n + m * n), units=UNITS) for side in (k, 4 * k)
     )
     assert longer.time >= shorter.time
+
+
+def test_rows_of_fewer_bytes_are_slower_and_in_between_by_powers_of_two():
+    op = matmul(8192, 8192, k=8192, dtype="bf16")
+    times = [Roofline(H100).cost(replace(op, alignment=one)).compute_time for one in (16, 8, 4, 2)]
+    steps = [after / before for before, after in pairwise(times)]
+    assert steps == pytest.approx([H100.product["unaligned"] ** (-1 / 3)] * 3, rel=0.02)
+    plain = replace(op, dtype="fp32")
+    assert Roofline(H100).cost(replace(plain, alignment=4)) == Roofline(H100).cost(plain), "no matrix units"
+
+
+def test_the_head_of_gpt2_is_not_aligned_and_its_other_products_are():
+    step = load("gpt2").at(8, "bf16")
+    products = [op for op in (*step.forward, *step.backward) if op.gemm and op.family == "gemm"]
+    head = [op for op in products if op.alignment < 16]
+    assert [(op.alignment, 50257 in (op.gemm.m, op.gemm.n, op.gemm.k)) for op in head] == [(2, True)] * 3
+    odd = load("gpt2").at(7, "bf16")  # tokens are no row of any matrix
+    assert sum(op.alignment < 16 for op in (*odd.forward, *odd.backward)) == 3
 
 
 def test_arrays_and_one_product_are_one_formula():

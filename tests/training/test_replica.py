@@ -72,3 +72,13 @@ def test_layers_grow_with_the_samples():
     one, four = (work.step(session(star(1)), None, samples) for samples in (1, 4))
     assert four.compute_time - one.compute_time == pytest.approx(9e-3)
     assert (four.nbytes_input, four.nbytes_output, four.memory["activations"]) == (28.0, 12.0, 44.0)
+
+
+def test_a_launch_in_a_step_takes_longer_than_in_a_loop(resnet):
+    machine, front = CATALOG.machine("p3-2xlarge"), CATALOG.frontend("pytorch")
+    free, paid = (Session(Simulation(machine), **each) for each in ({}, {"profile": front}))
+    step = training_step(free, resnet, free.gpu(0), batch=2)
+    assert {kernel.launch for kernel in (*step.forward, *step.backward)} == {None}
+    step = training_step(paid, resnet, paid.gpu(0), batch=2)
+    assert {kernel.launch for kernel in (*step.forward, *step.backward)} == {front.launch * front.in_step}
+    assert {kernel.launch for kernel in step.update} == {None}
