@@ -10,7 +10,8 @@ outer quantiles of the signed errors, in logarithms of measured over predicted t
 *Difficulty* (H. Papadopoulos, A. Gammerman, V. Vovk, "Normalized nonconformity measures for regression conformal
 prediction", 2008): each error is divided by ``1 + difficulty / base``, and the quantiles are multiplied by that of the
 prediction. Difficulty comes from the prediction itself: what a run loses against linear scaling, so that one that
-hardly communicates has a narrow interval, and of large models how short a layer is beside the host's time for it.
+hardly communicates has a narrow interval; of large models how short a layer is beside the host's time for it; and of
+steps on one GPU for which part of them the host launches kernels, as hosts differ more than GPUs.
 Nothing is said of a prediction that is more difficult than each of the figures, or of more GPUs.
 
 *Families*: figures of one source and machine have like errors, so that a new family is held less often than a new
@@ -34,6 +35,7 @@ from pathlib import Path
 
 from simperf.analysis.chance import COVERAGE
 from simperf.analysis.questions import COLLECTIVES, KERNELS, LARGE, ONE_GPU, PLANS, SCALING
+from simperf.answer import LAUNCHES
 
 __all__ = [
     "BASES",
@@ -64,7 +66,7 @@ _HOST = 1e-3
 DATA = Path(__file__).parent / "data"
 COLUMNS = ("group", "family", "source", "gpu", "gpus", "difficulty", "used", "error")
 #: difficulty at which the spread is twice that of a run without any, by question [1]; the others have one spread
-BASES = {SCALING: 0.1, LARGE: 0.25}
+BASES = {ONE_GPU: 1.0, SCALING: 0.1, LARGE: 0.25}
 #: name of each question's file
 FILES = {
     ONE_GPU: "one_gpu",
@@ -198,7 +200,10 @@ def _scale(base: float, difficulty: float) -> float:
 
 
 def difficulty_of(question: str, metrics: Mapping[str, float]) -> float:
-    """Difficulty of a prediction: what it loses against linear scaling, as a logarithm [1]; 0 where it plays no part.
+    """Difficulty of a prediction [1]; 0 where it plays no part.
+
+    Of several GPUs what they lose against linear scaling, as a logarithm; of a step on one GPU for which part of it the
+    host launches kernels.
 
     Parameters
     ----------
@@ -211,6 +216,8 @@ def difficulty_of(question: str, metrics: Mapping[str, float]) -> float:
     >>> round(difficulty_of(SCALING, {"scaling efficiency": 0.5}), 3), difficulty_of(SCALING, {})
     (0.693, 0.0)
     """
+    if question == ONE_GPU:
+        return metrics.get(LAUNCHES, 0.0)
     if question not in (SCALING, PLANS):
         return 0.0
     efficiency = metrics.get("scaling efficiency", 1.0)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from simperf.cost.convolutions import WINOGRAD_SHARE, converted_cost, fewer_products
 from simperf.cost.recurrence import is_recurrence, recurrence_cost
-from simperf.cost.seams import GpuRates, OpCost, regime_of
+from simperf.cost.seams import GpuRates, OpCost, reached, regime_of
 from simperf.cost.tiles import Tiling, library_tile, tiling
 from simperf.errors import InputError, Problem, nearest
 from simperf.workload.layer_kernels import ATTENTION_CHOOSERS
@@ -179,6 +179,7 @@ class Roofline:
         goes as the cube of the clock, so a board with less for each multiprocessor than holds the full clock runs at
         the cube root of that share. Rows that are no multiple of 16 bytes have kernels of their own: at the
         architecture's share `unaligned` of the rate where they are a multiple of two, and in between by powers of two.
+        Of matrix units that are held back all this is a share of their full rate (`reached`).
         Where an efficiency of the family was given instead of the device's, it holds.
         """
         known = getattr(self.device, "product", None)
@@ -192,16 +193,15 @@ class Roofline:
         from simperf.cost.products import MatrixUnits
 
         device, sms = self.device, max(1, self.device.sms)
-        rate = share * self.peak(op.dtype)
         if op.alignment < ALIGNED:
-            rate *= known.get("unaligned", 1.0) ** (math.log2(ALIGNED / op.alignment) / math.log2(ALIGNED / 2))
+            share *= known.get("unaligned", 1.0) ** (math.log2(ALIGNED / op.alignment) / math.log2(ALIGNED / 2))
         if op.family == "conv":
-            rate *= self._matrix_share(op) / self._share("gemm", op.dtype, otherwise="gemm")
+            share *= self._matrix_share(op) / self._share("gemm", op.dtype, otherwise="gemm")
         power = getattr(device, "power", None)
         if power is not None and "power" in known and math.isinf(op.reuse):
-            rate *= min(1.0, power / sms / known["power"]) ** (1.0 / 3.0)
+            share *= min(1.0, power / sms / known["power"]) ** (1.0 / 3.0)
         return MatrixUnits(
-            rate=rate,
+            rate=reached(share, device) * self.peak(op.dtype),
             sms=sms,
             fixed=(known["fixed"] + known.get(f"{op.dtype}-fixed", 0.0)) / (pace := known.get("pace", 1.0)),
             fill=known["fill"] / pace,

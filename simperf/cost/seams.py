@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 
 from simperf.workload.op import Op
 
-__all__ = ["GpuRates", "OpCost", "OpModel", "SizeModel", "regime_of"]
+__all__ = ["GpuRates", "OpCost", "OpModel", "SizeModel", "reached", "regime_of"]
 
 
 class GpuRates(Protocol):
@@ -37,6 +37,28 @@ class GpuRates(Protocol):
     @property
     def efficiency(self) -> Mapping[str, float]:
         """Fraction of the limiting peak that a kernel family reaches at best."""
+
+
+def reached(share: float, device: GpuRates) -> float:
+    """Share of a GPU's own peak that kernels reach, by what they reach where matrix units work at their full rate.
+
+    Registers, shared memory, caches and power bound kernels to `share` of the full rate. Where the maker holds the
+    matrix units back, all these are there in full, so that the units themselves are the bound sooner.
+
+    Parameters
+    ----------
+    share : float
+        Of the full rate [1].
+    device : GpuRates
+        With its `matrix_rate`.
+
+    Examples
+    --------
+    >>> from simperf.hardware import Catalog
+    >>> [reached(0.634, Catalog.load().gpu(name)) for name in ("l40s", "rtx-4090")]
+    [0.634, 1.0]
+    """
+    return min(1.0, share / float(getattr(device, "matrix_rate", 1.0)))
 
 
 @dataclass(frozen=True, slots=True)

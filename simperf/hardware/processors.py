@@ -111,6 +111,9 @@ class GpuPart(Part):
         Shortest time of a kernel on the device [s].
     copy_engines : int
         Copies that run beside the kernels at one time.
+    matrix_rate : float
+        Rate of its matrix units over the full rate of those of its chip, where the maker holds them back, as on
+        GeForce where sums are in fp32 [1].
     l1, threads, efficiency, product : float or None, int or None, Mapping[str, float], Mapping[str, float]
         As in `ArchitecturePart`.
     lanes, attention, experts, exchange : int or None, Mapping[str, float], Mapping[str, float], float or None
@@ -141,6 +144,7 @@ class GpuPart(Part):
     die_pace: Fraction = 1.0
     kernel_floor: Annotated[Duration, InFile(Duration | None, None)]
     copy_engines: Annotated[int, InFile(Count | None, None)]
+    matrix_rate: Fraction = 1.0
     l1: Size | None = None
     threads: Count | None = None
     efficiency: Annotated[Mapping[str, float], InFile(Efficiency, {})] = field(hash=False)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
+from simperf.answer import LAUNCHES
 from simperf.engine.device import Device
+from simperf.execution.frontend import Frontend
 from simperf.execution.session import Session
 from simperf.training.data.group import Group
 from simperf.training.replica import Replica
 
-__all__ = ["spread", "step_time", "tell", "tell_cost", "tell_memory", "tell_use"]
+__all__ = ["spread", "step_time", "tell", "tell_cost", "tell_launches", "tell_memory", "tell_use"]
 
 
 def step_time(replicas: Sequence[Replica], *, period: int = 1) -> float:
@@ -89,6 +91,13 @@ def tell_use(m: Session, devices: Sequence[Device]) -> None:
     if shares:
         m.metric("device busy, min over ranks", min(shares))
         m.metric("device busy, max over ranks", max(shares))
+
+
+def tell_launches(m: Session, threads: Sequence[Frontend]) -> None:
+    """Report for which part of the run so far the busiest process launched kernels; nothing where launches are free."""
+    longest = max(thread.launching for thread in threads)
+    if longest:
+        m.metric(LAUNCHES, longest / m.now)
 
 
 def tell_memory(m: Session, memory: Mapping[str, float]) -> None:

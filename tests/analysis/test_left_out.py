@@ -121,6 +121,7 @@ def test_difficulty_is_what_is_lost_against_linear_scaling_and_how_short_a_layer
     assert difficulty_of(SCALING, {"scaling efficiency": 1.02}) == 0
     assert difficulty_of(SCALING, {"scaling efficiency": 0.5}) == pytest.approx(math.log(2))
     assert difficulty_of(ONE_GPU, {"scaling efficiency": 0.5}) == 0
+    assert difficulty_of(ONE_GPU, {"launch thread busy, max over ranks": 0.25}) == 0.25
     assert difficulty_of(PLANS, {"scaling efficiency": 0.5}) == pytest.approx(math.log(2))
     assert difficulty_of(SCALING, {"scaling efficiency": 0.0}) == math.inf
     assert launch_difficulty(2e-3) == 2 * launch_difficulty(4e-3)

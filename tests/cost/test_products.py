@@ -50,6 +50,26 @@ def test_rows_of_fewer_bytes_are_slower_and_in_between_by_powers_of_two():
     assert Roofline(H100).cost(replace(plain, alignment=4)) == Roofline(H100).cost(plain), "no matrix units"
 
 
+def test_matrix_units_that_are_held_back_are_the_bound_sooner():
+    catalog = Catalog.load()
+    whole, op = catalog.gpu("l40s"), matmul(8192, 8192, k=8192, dtype="bf16")
+    rates = []
+    for share in (1.0, 0.75, 0.5, 0.25):
+        held = replace(whole, matrix_rate=share, peak={**whole.peak, "bf16": share * whole.peak["bf16"]})
+        units = Roofline(held).units(op)
+        assert units.rate <= held.peak["bf16"]
+        rates.append(units.rate / whole.peak["bf16"])
+    reached = whole.product["bf16"] * (whole.power / whole.sms / whole.product["power"]) ** (1 / 3)
+    assert rates == pytest.approx([reached, reached, 0.5, 0.25])
+
+
+@pytest.mark.parametrize(("name", "best"), [("rtx-3090", 78.0e12), ("rtx-4090", 178.5e12), ("a10g", 69.7e12)])
+def test_long_products_of_gpus_with_units_that_are_held_back_reach_nearly_what_was_published(name, best):
+    gpu, op = Catalog.load().gpu(name), matmul(16384, 8192, k=8192, dtype="bf16")
+    rate = op.flops / Roofline(gpu).cost(op).time
+    assert 0.85 * best < rate <= gpu.peak["bf16"]
+
+
 def test_the_head_of_gpt2_is_not_aligned_and_its_other_products_are():
     step = load("gpt2").at(8, "bf16")
     products = [op for op in (*step.forward, *step.backward) if op.gemm and op.family == "gemm"]

@@ -8,9 +8,10 @@ from simperf.cost import CostSettings, Miss, Unseen
 from simperf.engine.simulation import Simulation
 from simperf.errors import InputError
 from simperf.execution.session import Session
+from simperf.training.driver import train
 from simperf.training.replica import Traced, faster, training_step
 from simperf.workload.zoo import load
-from tests.training.strategies import CATALOG, layers, metric, run, session, star
+from tests.training.strategies import CATALOG, job, layers, metric, run, session, star
 
 
 @pytest.fixture(scope="module")
@@ -82,3 +83,15 @@ def test_a_launch_in_a_step_takes_longer_than_in_a_loop(resnet):
     step = training_step(paid, resnet, paid.gpu(0), batch=2)
     assert {kernel.launch for kernel in (*step.forward, *step.backward)} == {front.launch * front.in_step}
     assert {kernel.launch for kernel in step.update} == {None}
+
+
+def test_the_launch_thread_is_busy_with_the_launches_of_a_step(resnet):
+    machine, front = CATALOG.machine("p3-2xlarge"), CATALOG.frontend("pytorch")
+    paid = Session(Simulation(machine), profile=front)
+    step = training_step(paid, resnet, paid.gpu(0), batch=64)
+    passes, update = len(step.forward) + len(step.backward), len(step.update)
+    paid.play(train(paid, job(Traced(resnet), machine.gpus[:1], batch=64, steps=3)))
+    share = 3 * front.launch * (front.in_step * passes + update) / paid.now
+    assert metric(paid, "launch thread busy, max over ranks") == pytest.approx(share, rel=0.01)
+    free = run(machine, Traced(resnet), batch=64)
+    assert "launch thread busy, max over ranks" not in free.metrics, "launches take no time"

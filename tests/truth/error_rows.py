@@ -94,9 +94,10 @@ def one_gpu_errors(folder: str | os.PathLike[str]) -> Errors:
         scenario, machine = step.scenario, step.scenario.machine
         if constants_behind(scenario.case, scenario) or (machine is not None and estimated_architecture(machine)):
             continue  # runs like the latter have no interval
-        predicted = run(scenario, record=False).metrics["samples per second"].value
-        error = math.log(predicted / step.measured)
-        yield LeftOutError(steps, scenario.case, _publisher(scenario.source), step.part.name, 0.0, error)
+        values = _values(run(scenario, record=False))
+        error = math.log(values["samples per second"] / step.measured)
+        about = (steps, scenario.case, _publisher(scenario.source), step.part.name)
+        yield LeftOutError(*about, difficulty_of(ONE_GPU, values), error)
     for case in read_cases(folder):
         for one in () if constants_behind(str(case["id"])) else timed_runs(case):
             if not one.why_not:

@@ -28,7 +28,7 @@ from simperf.training.data.symmetry import make_replicas
 from simperf.training.data_loaders import attach, tell_feeds
 from simperf.training.jitter import jittered, stream
 from simperf.training.job import Job
-from simperf.training.outcome import spread, step_time, tell
+from simperf.training.outcome import spread, step_time, tell, tell_launches
 from simperf.training.replica import Replica, faster
 from simperf.training.step import Ahead, ReplicaStep
 from simperf.training.stragglers import change_links
@@ -216,6 +216,7 @@ class ReplicatedRun:
         if len(steps) > 1 and not single:
             m.notes.append("a step of one device by itself takes no time: there is no scaling efficiency")
         self._report(replicas, group, alone=share / single if single else 0.0)
+        tell_launches(m, threads)
 
     def _report(self, replicas: Sequence[Replica], group: Group, *, alone: float) -> None:
         """Report what came of the run; `alone` is the rate of one device by itself [1/s]."""
