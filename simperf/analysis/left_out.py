@@ -11,7 +11,7 @@ outer quantiles of the signed errors, in logarithms of measured over predicted t
 prediction", 2008): each error is divided by ``1 + difficulty / base``, and the quantiles are multiplied by that of the
 prediction. Difficulty comes from the prediction itself: what a run loses against linear scaling, so that one that
 hardly communicates has a narrow interval; of large models how short a layer is beside the host's time for it; and of
-steps on one GPU for which part of them the host launches kernels, as hosts differ more than GPUs.
+steps on one GPU for the share of them in which the host launches kernels, because hosts differ more than GPUs.
 Nothing is said of a prediction that is more difficult than each of the figures, or of more GPUs.
 
 *Families*: figures of one source and machine have like errors, so that a new family is held less often than a new
@@ -35,7 +35,7 @@ from pathlib import Path
 
 from simperf.analysis.chance import COVERAGE
 from simperf.analysis.questions import COLLECTIVES, KERNELS, LARGE, ONE_GPU, PLANS, SCALING
-from simperf.answer import LAUNCHES
+from simperf.answer import LAUNCH_THREAD_BUSY
 
 __all__ = [
     "BASES",
@@ -217,7 +217,7 @@ def difficulty_of(question: str, metrics: Mapping[str, float]) -> float:
     (0.693, 0.0)
     """
     if question == ONE_GPU:
-        return metrics.get(LAUNCHES, 0.0)
+        return metrics.get(LAUNCH_THREAD_BUSY, 0.0)
     if question not in (SCALING, PLANS):
         return 0.0
     efficiency = metrics.get("scaling efficiency", 1.0)

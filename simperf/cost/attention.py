@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping
 
 from simperf.cost.attention_formulas import RUN, AttentionRates, AttentionWork, attention_time, decode_time, visible
-from simperf.cost.seams import GpuRates, OpCost, reached, regime_of
+from simperf.cost.seams import GpuRates, OpCost, peak_share, regime_of
 from simperf.errors import InputError, Problem, nearest
 from simperf.workload.layer_kernels import ATTENTION_LIBRARIES
 from simperf.workload.op import AttentionShape, Op
@@ -229,7 +229,7 @@ def library_constants(device: GpuRates, library: str) -> dict[str, float]:
         for key, value in known.items():
             if key.startswith("tensorrt-llm.decode-"):
                 found[key.removeprefix("tensorrt-llm.")] = value
-    return {key: reached(value, device) if "matrix" in key else value for key, value in found.items()}
+    return {key: peak_share(value, device) if "matrix" in key else value for key, value in found.items()}
 
 
 def backward_constants(constants: Mapping[str, float]) -> dict[str, float]:

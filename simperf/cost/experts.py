@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from simperf.cost.formulas import corner
 from simperf.cost.products import cached_share
-from simperf.cost.seams import GpuRates, OpCost, reached, regime_of
+from simperf.cost.seams import GpuRates, OpCost, peak_share, regime_of
 from simperf.errors import InputError, Problem
 from simperf.workload.expert_loads import EXPERT_PRECISIONS, ExpertPrecision
 from simperf.workload.op import ExpertShape, Op
@@ -207,7 +207,7 @@ def expert_units(
     share = known["bf16" if precision == "fp16" else precision]
     pace = known.get("pace", 1.0)
     return ExpertUnits(
-        rate=reached(share, device) * peak,
+        rate=peak_share(share, device) * peak,
         sms=max(1, device.sms),
         memory=known["memory"] * device.memory_bandwidth,
         stream=known["stream"] * device.memory_bandwidth,

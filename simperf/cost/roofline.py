@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from simperf.cost.convolutions import WINOGRAD_SHARE, converted_cost, fewer_products
 from simperf.cost.recurrence import is_recurrence, recurrence_cost
-from simperf.cost.seams import GpuRates, OpCost, reached, regime_of
+from simperf.cost.seams import GpuRates, OpCost, peak_share, regime_of
 from simperf.cost.tiles import Tiling, library_tile, tiling
 from simperf.errors import InputError, Problem, nearest
 from simperf.workload.layer_kernels import ATTENTION_CHOOSERS
@@ -178,8 +178,8 @@ class Roofline:
         reaches over products. In a long run (`Op.reuse` infinite) the clock is what the board's power sustains: power
         goes as the cube of the clock, so a board with less for each multiprocessor than holds the full clock runs at
         the cube root of that share. Rows that are no multiple of 16 bytes have kernels of their own: at the
-        architecture's share `unaligned` of the rate where they are a multiple of two, and in between by powers of two.
-        Of matrix units that are held back all this is a share of their full rate (`reached`).
+        architecture's share `unaligned` of the rate where they are a multiple of two or odd, and in between by powers of two.
+        Of limited matrix units all this is a share of their full rate (`peak_share`).
         Where an efficiency of the family was given instead of the device's, it holds.
         """
         known = getattr(self.device, "product", None)
@@ -194,14 +194,14 @@ class Roofline:
 
         device, sms = self.device, max(1, self.device.sms)
         if op.alignment < ALIGNED:
-            share *= known.get("unaligned", 1.0) ** (math.log2(ALIGNED / op.alignment) / math.log2(ALIGNED / 2))
+            share *= known.get("unaligned", 1.0) ** (math.log2(ALIGNED / max(2, op.alignment)) / math.log2(ALIGNED / 2))
         if op.family == "conv":
             share *= self._matrix_share(op) / self._share("gemm", op.dtype, otherwise="gemm")
         power = getattr(device, "power", None)
         if power is not None and "power" in known and math.isinf(op.reuse):
             share *= min(1.0, power / sms / known["power"]) ** (1.0 / 3.0)
         return MatrixUnits(
-            rate=reached(share, device) * self.peak(op.dtype),
+            rate=peak_share(share, device) * self.peak(op.dtype),
             sms=sms,
             fixed=(known["fixed"] + known.get(f"{op.dtype}-fixed", 0.0)) / (pace := known.get("pace", 1.0)),
             fill=known["fill"] / pace,

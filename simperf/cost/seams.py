@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 
 from simperf.workload.op import Op
 
-__all__ = ["GpuRates", "OpCost", "OpModel", "SizeModel", "reached", "regime_of"]
+__all__ = ["GpuRates", "OpCost", "OpModel", "SizeModel", "peak_share", "regime_of"]
 
 
 class GpuRates(Protocol):
@@ -39,26 +39,26 @@ class GpuRates(Protocol):
         """Fraction of the limiting peak that a kernel family reaches at best."""
 
 
-def reached(share: float, device: GpuRates) -> float:
+def peak_share(share: float, device: GpuRates) -> float:
     """Share of a GPU's own peak that kernels reach, by what they reach where matrix units work at their full rate.
 
-    Registers, shared memory, caches and power bound kernels to `share` of the full rate. Where the maker holds the
-    matrix units back, all these are there in full, so that the units themselves are the bound sooner.
+    Registers, shared memory, caches and power bound kernels to `share` of the full rate. Where the maker limits the
+    matrix units, the rest of the chip works at its full rate, so that the units themselves are the bound sooner.
 
     Parameters
     ----------
     share : float
         Of the full rate [1].
     device : GpuRates
-        With its `matrix_rate`.
+        A GPU; one without `matrix_fraction` has matrix units that are not limited.
 
     Examples
     --------
     >>> from simperf.hardware import Catalog
-    >>> [reached(0.634, Catalog.load().gpu(name)) for name in ("l40s", "rtx-4090")]
+    >>> [peak_share(0.634, Catalog.load().gpu(name)) for name in ("l40s", "rtx-4090")]
     [0.634, 1.0]
     """
-    return min(1.0, share / float(getattr(device, "matrix_rate", 1.0)))
+    return min(1.0, share / float(getattr(device, "matrix_fraction", 1.0)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ class Frontend:
         self.host, self.mode, self.profile, self.name, self.rank = host, mode, profile, name, rank
         self.track = f"{host.name}/{name}"
         self.path = 0.0  # critical path of this thread, contention left out
-        self.launching = 0.0  # time that it has launched kernels for so far [s]
+        self.launch_time = 0.0  # time that it has launched kernels for so far [s]
         self.done = simpy.Event(self.env)
         self.captured: dict[Any, GraphLaunch] = {}
         self.last: Any = None  # what was launched last: its result is what a synchronisation fetches
@@ -109,7 +109,7 @@ class Frontend:
                 self._verb, self._since = verb, self.env.now
                 if time > 0.0:
                     self.path += time
-                    self.launching += time
+                    self.launch_time += time
                     self._task.begin(time)
                     return
                 if not self._enqueue():

@@ -111,9 +111,9 @@ class GpuPart(Part):
         Shortest time of a kernel on the device [s].
     copy_engines : int
         Copies that run beside the kernels at one time.
-    matrix_rate : float
-        Rate of its matrix units over the full rate of those of its chip, where the maker holds them back, as on
-        GeForce where sums are in fp32 [1].
+    matrix_fraction : float
+        Rate of its matrix units over their full rate, with sums in fp32, where the maker limits them, as on GeForce
+        [1]. It concerns products, attention and experts in the precisions that the architecture has constants for.
     l1, threads, efficiency, product : float or None, int or None, Mapping[str, float], Mapping[str, float]
         As in `ArchitecturePart`.
     lanes, attention, experts, exchange : int or None, Mapping[str, float], Mapping[str, float], float or None
@@ -144,7 +144,7 @@ class GpuPart(Part):
     die_pace: Fraction = 1.0
     kernel_floor: Annotated[Duration, InFile(Duration | None, None)]
     copy_engines: Annotated[int, InFile(Count | None, None)]
-    matrix_rate: Fraction = 1.0
+    matrix_fraction: Fraction = 1.0
     l1: Size | None = None
     threads: Count | None = None
     efficiency: Annotated[Mapping[str, float], InFile(Efficiency, {})] = field(hash=False)

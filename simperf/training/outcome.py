@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from simperf.answer import LAUNCHES
+from simperf.answer import LAUNCH_THREAD_BUSY
 from simperf.engine.device import Device
 from simperf.execution.frontend import Frontend
 from simperf.execution.session import Session
@@ -94,10 +94,10 @@ def tell_use(m: Session, devices: Sequence[Device]) -> None:
 
 
 def tell_launches(m: Session, threads: Sequence[Frontend]) -> None:
-    """Report for which part of the run so far the busiest process launched kernels; nothing where launches are free."""
-    longest = max(thread.launching for thread in threads)
+    """Report for which part of the run so far the rank that does so longest launched kernels; nothing where launches are free."""
+    longest = max(thread.launch_time for thread in threads)
     if longest:
-        m.metric(LAUNCHES, longest / m.now)
+        m.metric(LAUNCH_THREAD_BUSY, longest / m.now)
 
 
 def tell_memory(m: Session, memory: Mapping[str, float]) -> None:

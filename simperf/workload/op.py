@@ -218,6 +218,8 @@ class Op:
             problems.append(Problem("must be above 0", key="reuse", value=repr(self.reuse)))
         if not math.isfinite(self.holds):
             problems.append(Problem("must be a finite number", key="holds", value=repr(self.holds)))
+        if self.alignment < 1:
+            problems.append(Problem("must be 1 or more", key="alignment", value=repr(self.alignment)))
         if self.family not in FAMILIES:
             problems.append(Problem(f"no kernel family {self.family!r}", key="family", expected=", ".join(FAMILIES)))
         if problems:

@@ -149,11 +149,12 @@ class TracedOp(NamedTuple):
     def alignment(self, size: float) -> int:
         """Bytes of which the rows of its matrices are a multiple, 16 at most [B].
 
-        A row is as long as m, n or k, where that does not grow with the batch.
+        A row is as long as m, n or k, where that does not grow with the batch and is not 1 (vectors have kernels of
+        their own). Convolutions are taken as aligned.
 
         Parameters
         ----------
-        size : int
+        size : float
             Of an element [B].
 
         Examples

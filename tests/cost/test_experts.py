@@ -55,6 +55,15 @@ def test_one_expert_is_the_plain_product_but_for_the_kernels_around_it():
     assert 0.75 < Roofline(H100).cost(op).compute_time / plain < 1.25
 
 
+def test_limited_matrix_units_reach_a_larger_share_of_their_peak_in_experts_and_none_more_than_it():
+    op = moe(8192, 8192, intermediate=8192, experts=1, top_k=1, gated=False)
+    shares = []
+    for fraction in (1.0, 0.5, 0.25, 0.1):
+        held = replace(H100, matrix_fraction=fraction, peak={**H100.peak, "bf16": fraction * H100.peak["bf16"]})
+        shares.append(op.flops / Roofline(held).cost(op).time / held.peak["bf16"])
+    assert shares == sorted(shares) and shares[1] > 1.1 * shares[0] and shares[-1] <= 1.0
+
+
 def test_few_tokens_take_what_their_experts_weights_take_to_read():
     found = cost(tokens=256, experts=256, hidden=6144, intermediate=2048, expert_parallel=4)
     weights = 2.0 * 64 * 3 * 6144 * 2048

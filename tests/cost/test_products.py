@@ -50,12 +50,12 @@ def test_rows_of_fewer_bytes_are_slower_and_in_between_by_powers_of_two():
     assert Roofline(H100).cost(replace(plain, alignment=4)) == Roofline(H100).cost(plain), "no matrix units"
 
 
-def test_matrix_units_that_are_held_back_are_the_bound_sooner():
+def test_limited_matrix_units_are_the_bound_sooner():
     catalog = Catalog.load()
     whole, op = catalog.gpu("l40s"), matmul(8192, 8192, k=8192, dtype="bf16")
     rates = []
     for share in (1.0, 0.75, 0.5, 0.25):
-        held = replace(whole, matrix_rate=share, peak={**whole.peak, "bf16": share * whole.peak["bf16"]})
+        held = replace(whole, matrix_fraction=share, peak={**whole.peak, "bf16": share * whole.peak["bf16"]})
         units = Roofline(held).units(op)
         assert units.rate <= held.peak["bf16"]
         rates.append(units.rate / whole.peak["bf16"])
@@ -64,10 +64,29 @@ def test_matrix_units_that_are_held_back_are_the_bound_sooner():
 
 
 @pytest.mark.parametrize(("name", "best"), [("rtx-3090", 78.0e12), ("rtx-4090", 178.5e12), ("a10g", 69.7e12)])
-def test_long_products_of_gpus_with_units_that_are_held_back_reach_nearly_what_was_published(name, best):
+def test_long_products_of_gpus_with_limited_matrix_units_reach_nearly_what_was_published(name, best):
     gpu, op = Catalog.load().gpu(name), matmul(16384, 8192, k=8192, dtype="bf16")
     rate = op.flops / Roofline(gpu).cost(op).time
     assert 0.85 * best < rate <= gpu.peak["bf16"]
+
+
+@pytest.mark.parametrize(
+    ("limited", "whole"),
+    [("rtx-3090", "rtx-a6000"), ("rtx-4090", "rtx-6000-ada"), ("a10g", "a10"), ("h20-sxm5-96gb", "h100-sxm5-80gb")],
+)
+def test_the_limit_is_that_of_the_peaks_of_two_gpus_with_one_chip(limited, whole):
+    one, other = (Catalog.load().gpu(name) for name in (limited, whole))
+    assert other.matrix_fraction == 1.0
+    ratio = one.peak["bf16"] / one.sms / (other.peak["bf16"] / other.sms)
+    assert one.matrix_fraction == pytest.approx(ratio, rel=0.13)
+
+
+def test_fp8_rows_of_one_byte_are_as_slow_as_of_two_and_none_are_of_no_byte():
+    op = matmul(8192, 8192, k=8192, dtype="fp8")
+    odd, even = (Roofline(H100).cost(replace(op, alignment=one)) for one in (1, 2))
+    assert odd == even
+    with pytest.raises(InputError, match="alignment"):
+        replace(op, alignment=0)
 
 
 def test_the_head_of_gpt2_is_not_aligned_and_its_other_products_are():

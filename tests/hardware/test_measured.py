@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from simperf.errors import InputError
+from simperf.hardware.frontend import FrontendPart
 from simperf.hardware.measured import device_fields, frontend_fields
 
 MODELS = {
@@ -28,10 +30,16 @@ def test_a_frontend_is_put_together_from_what_was_measured():
     assert found["graph_launch"] == 6e-6
     assert found["graph_node"] == 1e-8
     assert found["graph_gap"] == pytest.approx(1.5e-6 - 2e-6 - 8192 / 1e12)
+    assert found["in_step"] == 1.0, "calls are measured in a step"
     assert found["calls"]["relu"] == pytest.approx(1.25)
     assert found["calls"]["pass:forward"] == pytest.approx(0.75), "a layer is called as a module"
     assert found["calls"]["pass:backward"] == pytest.approx(-0.25)
     assert found["calls"]["update:sgd:tensor"] == pytest.approx(0.25)
+
+
+def test_launches_within_a_step_are_not_given_beside_calls_that_were_measured_there():
+    with pytest.raises(InputError, match="in_step.*2.5|calls were measured"):
+        FrontendPart(**{"name": "own", "title": "own", "sources": {}, **frontend_fields(MODELS), "in_step": 2.5})
 
 
 def test_calls_of_a_cpu_stay_what_they_were():

@@ -53,6 +53,13 @@ def _net(
     return Entry(function, inputs, "cross-entropy", sgd, title, source, "image")
 
 
+def _gnmt(function: str, title: str) -> Entry:
+    paper = "Y. Wu and others, arXiv:1609.08144; NVIDIA/DeepLearningExamples, PyTorch/Translation/GNMT"
+    words = f"{title}, sentences of 25 word pieces padded to 32 in each language"
+    sentences = ("4x32:int64", "4x33:int64")
+    return Entry(f"gnmt:{function}", sentences, "auto", "adam", words, paper, "pair of sentences padded to 32")
+
+
 _SMALL = ("8x1x28x28",)
 
 #: name -> entry
@@ -103,15 +110,8 @@ ENTRIES: dict[str, Entry] = {
         'H. Touvron and others, "Llama 2", arXiv:2307.09288',
         "sequence of 4096",
     ),
-    "gnmt": Entry(
-        "gnmt:gnmt",
-        ("4x32:int64", "4x33:int64"),
-        "auto",
-        "adam",
-        "GNMT v2, sentences of 25 word pieces padded to 32 in each language",
-        "Y. Wu and others, arXiv:1609.08144; NVIDIA/DeepLearningExamples, PyTorch/Translation/GNMT",
-        "pair of sentences padded to 32",
-    ),
+    "gnmt": _gnmt("gnmt", "GNMT v2"),
+    "gnmt-padded": _gnmt("gnmt_padded", "GNMT v2, vocabulary padded to 31,800"),
     "ssd300": Entry(
         "ssd:ssd300",
         ("8x3x300x300", "8x4x8732", "8x8732:int64"),
