@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar
 
-from simperf.errors import InputError, Problem
 from simperf.hardware.part import Part
 from simperf.hardware.quantity import Bandwidth, Fraction, Latency, Measured, Multiple, QueueDepth, Switch
 
@@ -25,7 +24,7 @@ class FrontendPart(Part):
     in_step : float
         How many times `launch` a launch in the forward and backward passes of training takes, which includes modules
         and autograd, and caches that other calls have filled [1]. Training in a layout of model parallelism takes
-        `launch`. With `calls` it is 1, because they are measured in a step.
+        `launch`. It multiplies `calls`, too; a profile that has measured passes sets it to 1.
     result : float
         Time from the backend's last operation until the frontend has its answer [s], the book's t3.
     synchronize : float or None
@@ -93,8 +92,3 @@ class FrontendPart(Part):
     allocate: Bandwidth = math.inf
     pin: Bandwidth = math.inf
     calls: Annotated[Mapping[str, float], Measured] = field(default_factory=dict, hash=False)
-
-    def __post_init__(self) -> None:
-        if self.calls and self.in_step != 1.0:
-            text = "cannot be given beside a profile whose calls were measured in a step"
-            raise InputError(Problem(text, key="in_step", value=f"{self.in_step:g}", expected="1, or no key"))

@@ -82,7 +82,8 @@ def frontend_fields(models: Models) -> dict[str, Any]:
             rest = models["wait.round"]["round"] - found["launch"] - _small_kernel(models, 8.0)
             found["synchronize"] = max(0.0, rest)
         found["calls"] = _calls(models, found["launch"])
-        found["in_step"] = 1.0  # `calls` has what a step adds
+        if any(name.startswith("pass:") for name in found["calls"]):
+            found["in_step"] = 1.0  # `calls` has what a step adds
     return found
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from simperf.answer import LAUNCH_THREAD_BUSY
 from simperf.engine.device import Device
-from simperf.execution.frontend import Frontend
 from simperf.execution.session import Session
 from simperf.training.data.group import Group
 from simperf.training.replica import Replica
@@ -93,9 +92,16 @@ def tell_use(m: Session, devices: Sequence[Device]) -> None:
         m.metric("device busy, max over ranks", max(shares))
 
 
-def tell_launches(m: Session, threads: Sequence[Frontend]) -> None:
-    """Report for which part of the run so far the rank that does so longest launched kernels; nothing where launches are free."""
-    longest = max(thread.launch_time for thread in threads)
+def tell_launches(m: Session, times: Iterable[float]) -> None:
+    """Report for which part of the run so far the rank that does so longest launched kernels.
+
+    Parameters
+    ----------
+    m : Session
+    times : iterable of float
+        For how long each rank did [s]; nothing is told where launches are free.
+    """
+    longest = max(times)
     if longest:
         m.metric(LAUNCH_THREAD_BUSY, longest / m.now)
 

@@ -61,6 +61,8 @@ class Replica:
         Where its process gets its mini-batches from; none has them in pinned memory.
     paces : iterator of ReplicaStep, optional
         Its step as each mini-batch takes it, where times vary.
+    launched_beside : float
+        Time for which threads of its process beside the first one have launched kernels, one of each kind [s].
     ahead : Ahead, optional
         Copies of the next mini-batch beside the step; none copies each before its own step.
     """
@@ -78,6 +80,7 @@ class Replica:
     feed: Feed | None = None
     paces: Iterator[ReplicaStep] | None = None
     ahead: Ahead | None = None
+    launched_beside: float = 0.0
 
     def copy_links(self, machine: Any) -> tuple[str, ...]:
         """Links over which its mini-batches come from the host; none if there are no bytes to copy."""
@@ -365,8 +368,11 @@ def training_step(
         if m.profile.calls:
             together = riding(parts[within])
             found = [replace(one, launch=0.0) if rides else one for one, rides in zip(found, together, strict=True)]
-        elif within in PASSES and m.profile.in_step != 1.0:
-            found = [replace(one, launch=m.profile.launch * m.profile.in_step) for one in found]
+        if within in PASSES and m.profile.in_step != 1.0:
+            plain, factor = m.profile.launch, m.profile.in_step
+            found = [replace(one, launch=factor * (plain if one.launch is None else one.launch)) for one in found]
+            if source := m.profile.source("in_step"):
+                m.sources[f"{m.profile.name}: in_step"] = source
         added = m.cost.calls.added(within) if processor else 0.0
         return tuple(replace(one, time=one.time + added) for one in found) if added else tuple(found)
 

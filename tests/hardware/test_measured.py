@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from simperf.errors import InputError
-from simperf.hardware.frontend import FrontendPart
 from simperf.hardware.measured import device_fields, frontend_fields
 
 MODELS = {
@@ -37,9 +35,10 @@ def test_a_frontend_is_put_together_from_what_was_measured():
     assert found["calls"]["update:sgd:tensor"] == pytest.approx(0.25)
 
 
-def test_launches_within_a_step_are_not_given_beside_calls_that_were_measured_there():
-    with pytest.raises(InputError, match="in_step.*2.5|calls were measured"):
-        FrontendPart(**{"name": "own", "title": "own", "sources": {}, **frontend_fields(MODELS), "in_step": 2.5})
+def test_a_profile_that_measured_no_pass_leaves_what_a_step_adds_to_the_catalogue():
+    models = {name: values for name, values in MODELS.items() if not name.startswith("call.")}
+    assert not any(name.startswith("pass:") for name in frontend_fields(models)["calls"])
+    assert "in_step" not in frontend_fields(models)
 
 
 def test_calls_of_a_cpu_stay_what_they_were():

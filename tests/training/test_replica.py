@@ -1,10 +1,12 @@
 """Steps of replicas: from traced models and from layers in round numbers."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
 from simperf.cost import CostSettings, Miss, Unseen
+from simperf.engine.host import Host
 from simperf.engine.simulation import Simulation
 from simperf.errors import InputError
 from simperf.execution.session import Session
@@ -95,3 +97,32 @@ def test_the_launch_thread_is_busy_with_the_launches_of_a_step(resnet):
     assert metric(paid, "launch thread busy, max over ranks") == pytest.approx(share, rel=0.01)
     free = run(machine, Traced(resnet), batch=64)
     assert "launch thread busy, max over ranks" not in free.metrics, "launches take no time"
+
+
+def test_a_factor_of_launches_in_a_step_multiplies_calls_that_were_measured_too(resnet):
+    front = replace(CATALOG.frontend("pytorch"), calls={"conv2d": 2.0})
+    paid = Session(Simulation(CATALOG.machine("p3-2xlarge")), profile=front)
+    step = training_step(paid, resnet, paid.gpu(0), batch=2)
+    assert max(kernel.launch for kernel in step.forward) == 2.0 * front.launch * front.in_step
+    assert "pytorch: in_step" in paid.sources
+
+
+def test_threads_of_one_process_count_as_its_launches(resnet):
+    machine, front = CATALOG.machine("p3-2xlarge"), CATALOG.frontend("pytorch")
+    shares = []
+    for strategy in ("ddp", "data-parallel"):
+        paid = Session(Simulation(machine), profile=front)
+        paid.play(train(paid, job(Traced(resnet), machine.gpus[:1], batch=8, steps=3, strategy=strategy)))
+        shares.append(metric(paid, "launch thread busy, max over ranks"))
+    assert 0.6 * shares[0] < shares[1] < shares[0], "autograd's thread is no Python"
+
+
+def test_processes_that_share_a_core_launch_for_longer(resnet):
+    machine, shares = CATALOG.machine("p3-8xlarge"), []
+    for cores in (4.0, 1.0):
+        simulation = Simulation(machine)
+        simulation.hosts.update({name: Host(simulation.env, name, cores) for name in machine.ids("cpu")})
+        paid = Session(simulation, profile=CATALOG.frontend("pytorch"))
+        paid.play(train(paid, job(Traced(resnet), machine.gpus[:4], batch=8, steps=2)))
+        shares.append(metric(paid, "launch thread busy, max over ranks"))
+    assert 0.8 < min(shares) and max(shares) <= 1.0

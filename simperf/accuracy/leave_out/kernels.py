@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, product
 from statistics import fmean, median
 from typing import Any, Literal
 
@@ -22,6 +22,7 @@ from simperf.analysis.chance import NORMAL
 from simperf.calibrate.fit.model import Array
 from simperf.calibrate.uncertainty.variance import gpu_spreads, half_width
 from simperf.cost import Roofline, sort_of
+from simperf.cost.seams import peak_share
 from simperf.hardware import Catalog, GpuPart
 from simperf.hardware.profile import FittedConstant, FittedModel
 from simperf.workload.op import Op
@@ -41,6 +42,8 @@ Misses = Mapping[str, Mapping[str, Sequence[Array]]]
 #: which middle of the other architectures' efficiencies a GPU that is left out is given
 MIDDLE: Literal["median", "mean"] = "median"
 _MIDDLES: Mapping[str, Callable[[Sequence[float]], float]] = {"median": median, "mean": fmean}
+#: precisions in which products run on matrix units
+_UNITS = ("fp16", "bf16", "tf32", "fp8")
 _TITLES = {
     "product": "matrix products, convolutions and attention with them",
     "rows": "kernels on rows: softmax, normalisation",
@@ -89,6 +92,8 @@ def kernel_parts(cases: Sequence[Mapping[str, Any]], *, without: str = "") -> di
 def elsewhere(parts: Mapping[str, Mapping[str, GpuPart]], part: GpuPart) -> dict[str, float]:
     """Efficiencies that GPUs of other architectures than `part`'s reach, by family and precision [1].
 
+    Where the maker limits the matrix units of `part`, as its data sheet says, these shares are of their full rate.
+
     Parameters
     ----------
     parts : mapping
@@ -103,6 +108,10 @@ def elsewhere(parts: Mapping[str, Mapping[str, GpuPart]], part: GpuPart) -> dict
         others = [one for one in known.values() if one.architecture != part.architecture]
         if others:
             found[key] = _reached(family, precision, others)
+    for family, precision in product(("gemm", "conv"), _UNITS if part.matrix_fraction < 1.0 else ()):
+        key = f"{family}-{precision}"
+        if precision in part.product and (key in found or family in found):
+            found[key] = peak_share(found.get(key, found.get(family, 1.0)), part)
     return found
 
 

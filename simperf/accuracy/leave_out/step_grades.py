@@ -193,4 +193,5 @@ def order_of(pairs: Iterable[tuple[str, float, float]]) -> tuple[int, int]:
 
 def _compared(step: MeasuredStep) -> tuple[str, ...]:
     precision = step.scenario.parameters["precision"]
-    return source_of(step), step.model, "full" if precision in ("fp32", "tf32") else str(precision)
+    model = step.model.removesuffix("-padded")  # of its vocabulary, in some precisions
+    return source_of(step), model, "full" if precision in ("fp32", "tf32") else str(precision)

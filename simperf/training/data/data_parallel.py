@@ -79,6 +79,7 @@ def data_parallel(  # noqa: C901, PLR0912 (reads like the torch program)
         threads = [thread(replica, number) for number, replica in enumerate(replicas)]
         for one in threads:  # outputs = parallel_apply(replicas, inputs)
             yield wait(one.done, why="wait: threads")
+        first.launched_beside += max(one.launch_time for one in threads)
         for replica in others:  # output = gather(outputs, devices[0])
             if replica.step.nbytes_output:
                 yield from to_device(replica.device, first.device, replica.step.nbytes_output, name="gather")
@@ -91,6 +92,7 @@ def data_parallel(  # noqa: C901, PLR0912 (reads like the torch program)
         ]
         for one in engine:
             yield wait(one.done, why="wait: autograd")
+        first.launched_beside += max(one.launch_time for one in engine)
         if others:  # gradients of the replicas are added up on GPU 0
             for replica in replicas:
                 yield launch(group.reduce(replica, weights), replica.device)

@@ -216,7 +216,7 @@ class ReplicatedRun:
         if len(steps) > 1 and not single:
             m.notes.append("a step of one device by itself takes no time: there is no scaling efficiency")
         self._report(replicas, group, alone=share / single if single else 0.0)
-        tell_launches(m, threads)
+        tell_launches(m, (one.launch_time + rank.launched_beside for one, rank in zip(threads, replicas, strict=False)))
 
     def _report(self, replicas: Sequence[Replica], group: Group, *, alone: float) -> None:
         """Report what came of the run; `alone` is the rate of one device by itself [1/s]."""

@@ -19,7 +19,7 @@ from simperf.training.data.loading import placed_batches
 from simperf.training.data_loaders import Feeding
 from simperf.training.jitter import Constant
 from simperf.training.job import Devices, Input, Job
-from simperf.training.outcome import tell_cost, tell_memory, tell_use
+from simperf.training.outcome import tell_cost, tell_launches, tell_memory, tell_use
 from simperf.training.servers.compression import DENSE
 from simperf.training.servers.kvstore import KVStore, StoreOptions
 from simperf.training.servers.placement import loads, server_nodes
@@ -214,6 +214,7 @@ class ServedRun:
             for thread in threads:
                 yield wait(thread.done, why="wait: workers")
         store.settle()
+        tell_launches(m, (thread.launch_time for thread in threads))
         time = m.now - began
         rounds = max(1, pool.taken // max(1, len(store.teams)))
         if options.rule.backup:

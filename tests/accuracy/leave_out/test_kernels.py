@@ -1,6 +1,7 @@
 """Architectures that are left out: on invented tables, and written as the profile that `--samples` draws from."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -134,3 +135,14 @@ def test_attention_elsewhere_counts_architectures_that_cost_it_by_shape():
     parts = {"product": {name: catalog.gpu(name) for name in names}}
     found = elsewhere(parts, catalog.gpu("t4"))
     assert found["attention"] == pytest.approx((0.55 * 0.60) ** 0.5)
+
+
+def test_limited_matrix_units_have_the_shares_of_their_full_rate_and_nothing_else_changes():
+    others = {name: CATALOG.gpu(name) for name in ("h100-sxm5-80gb", "l4")}
+    parts = dict.fromkeys(("product", "stream", "rows"), others)
+    limited, whole = CATALOG.gpu("rtx-3090"), replace(CATALOG.gpu("rtx-3090"), matrix_fraction=1.0)
+    found, plain = elsewhere(parts, limited), elsewhere(parts, whole)
+    assert plain.items() <= found.items()
+    added = {key: found[key] for key in found.keys() - plain.keys()}
+    assert set(added) == {f"{family}-{one}" for family in ("gemm", "conv") for one in ("fp16", "bf16", "tf32")}
+    assert all(value == min(1.0, 2.0 * plain[key.partition("-")[0]]) for key, value in added.items())
