@@ -6,14 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-__all__ = ["LAUNCH_THREAD_BUSY", "PUBLISHED", "TIME", "Answer", "Better", "PublishedRuns", "better_of", "unpublished"]
+__all__ = ["PUBLISHED", "TIME", "Answer", "Better", "PublishedRuns", "better_of", "unpublished"]
 
 Better = Literal["higher", "lower"]
 PublishedRuns = Literal["training", "pass", "exchange", "kernels"]
 #: the total simulated time, which every result has
 TIME = "time"
-#: share of a training run in which the rank that does so longest launches kernels
-LAUNCH_THREAD_BUSY = "launch thread busy, max over ranks"
 #: which end is better where the unit says it; a plain number may be a share that is gained or one that is lost
 _BY_UNIT: Mapping[str, Better] = {
     **dict.fromkeys(("1/s", "B/s", "FLOP/s"), "higher"),

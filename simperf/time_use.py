@@ -9,8 +9,10 @@ from typing import NamedTuple
 from simperf.engine.recorder import CATEGORIES, Category, Span
 from simperf.engine.tracks import owner, split_track
 
-__all__ = ["PRECEDENCE", "RankClass", "TimeUse", "time_use"]
+__all__ = ["LAUNCH_THREAD_BUSY", "PRECEDENCE", "RankClass", "TimeUse", "time_use"]
 
+#: metric: share of a training run in which the rank that does so longest launches kernels
+LAUNCH_THREAD_BUSY = "launch thread busy, max over ranks"
 #: activities that the others are hidden under
 _KERNELS: tuple[Category, ...] = ("compute", "memory")
 #: dimensions in the order in which they claim an instant

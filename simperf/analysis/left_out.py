@@ -35,7 +35,7 @@ from pathlib import Path
 
 from simperf.analysis.chance import COVERAGE
 from simperf.analysis.questions import COLLECTIVES, KERNELS, LARGE, ONE_GPU, PLANS, SCALING
-from simperf.answer import LAUNCH_THREAD_BUSY
+from simperf.time_use import LAUNCH_THREAD_BUSY
 
 __all__ = [
     "BASES",

@@ -178,7 +178,8 @@ class Roofline:
         reaches over products. In a long run (`Op.reuse` infinite) the clock is what the board's power sustains: power
         goes as the cube of the clock, so a board with less for each multiprocessor than holds the full clock runs at
         the cube root of that share. Rows that are no multiple of 16 bytes have kernels of their own: at the
-        architecture's share `unaligned` of the rate where they are a multiple of two or odd, and in between by powers of two.
+        architecture's share `unaligned` of the rate where they are a multiple of two or odd, and in between by powers
+        of two.
         Of limited matrix units all this is a share of their full rate (`peak_share`).
         Where an efficiency of the family was given instead of the device's, it holds.
         """

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
-from simperf.answer import LAUNCH_THREAD_BUSY
 from simperf.engine.device import Device
 from simperf.execution.session import Session
+from simperf.time_use import LAUNCH_THREAD_BUSY
 from simperf.training.data.group import Group
 from simperf.training.replica import Replica
 
