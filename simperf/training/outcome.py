@@ -99,7 +99,7 @@ def tell_launches(m: Session, times: Iterable[float]) -> None:
     ----------
     m : Session
     times : iterable of float
-        For how long each rank did [s]; nothing is told where launches are free.
+        For how long each rank did [s]; nothing is reported where launches are free.
     """
     longest = max(times)
     if longest:
