@@ -61,10 +61,10 @@ class Replica:
         Where its process gets its mini-batches from; none has them in pinned memory.
     paces : iterator of ReplicaStep, optional
         Its step as each mini-batch takes it, where times vary.
-    launched_beside : float
-        Time for which threads of its process beside the first one have launched kernels, one of each kind [s].
     ahead : Ahead, optional
         Copies of the next mini-batch beside the step; none copies each before its own step.
+    launched_beside : float
+        Time for which threads of its process beside the first one have launched kernels, one of each kind [s].
     """
 
     rank: int

@@ -111,7 +111,7 @@ def elsewhere(parts: Mapping[str, Mapping[str, GpuPart]], part: GpuPart) -> dict
     for family, precision in product(("gemm", "conv"), _UNITS if part.matrix_fraction < 1.0 else ()):
         key = f"{family}-{precision}"
         if precision in part.product and (key in found or family in found):
-            found[key] = peak_share(found.get(key, found.get(family, 1.0)), part)
+            found[key] = peak_share(found[key if key in found else family], part)
     return found
 
 
