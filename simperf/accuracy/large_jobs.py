@@ -18,7 +18,7 @@ from simperf.scenario import make_scenario
 from simperf.training.job import Job
 from simperf.training.pipelined.fitting_changes import Divided
 from simperf.training.replica import Dimensions
-from simperf.training.strategies import ModelParallel
+from simperf.training.strategies import GRADIENT_BUCKET, ModelParallel
 from simperf.workload.mixed import training_precision
 from simperf.workload.transformers.flops import again_flops, tuning_flops
 from simperf.workload.transformers.transformer_file import transformer_table
@@ -27,9 +27,6 @@ __all__ = ["FROZEN", "case_tables", "case_time", "counted_memory", "utilisation"
 
 #: steps that are played; all but the first are told
 _STEPS = 2
-#: size of a bucket of gradients: NVIDIA/Megatron-LM, megatron/core/distributed/distributed_data_parallel.py, 40 million
-#: of them in fp32
-_BUCKET = "160 MB"
 #: channels of a communicator of rings inside a server, two for each NVLink of a GPU: NVIDIA/nccl, src/graph/search.cc
 _CHANNELS_A_LINK = 2
 #: precision that weights are kept and gathered in -> of frozen ones beside adapters; no source prints it
@@ -89,7 +86,7 @@ def _tables(case: LargeCase, machine: dict[str, Any]) -> dict[str, Any]:
     alone = max(how.layout.dp * how.layout.cp, how.layout.expert_dp) == 1 and how.schedule != "dualpipe"
     kept = how.layout.sharding == "zero-2"  # a rank keeps its part of gradients, which it can while they come alone
     if (how.overlap or kept) and how.layout.sharding != "zero-3" and not alone:
-        program["gradient_bucket"] = _BUCKET
+        program["gradient_bucket"] = GRADIENT_BUCKET
     if how.weights_overlap and how.layout.sharding in ("zero-1", "zero-2"):
         program["overlap_weights"] = True
     chosen = {

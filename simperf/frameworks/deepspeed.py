@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from simperf.errors import InputError, Problem
 from simperf.frameworks.draft import JobDraft
 from simperf.frameworks.machines import ASSUMED, draft_machine, server_gpus
@@ -47,8 +45,8 @@ def draft_deepspeed(options: JobOptionsRead, draft: JobDraft, *, gpus: int, on: 
     program = draft.tables.setdefault("program", {})
     program |= {"use": "train", "strategy": "model-parallel", "stack": options.table.stack}
     draft.comments["program", "stack"] = "assumed: kernels of eager PyTorch, as of 2024"
-    _precision(options, draft)
     stage = options["stage"]
+    _precision(options, draft, stage)
     if stage not in _SHARDINGS:
         options.problems.append(options.problem("stage", "no such stage", expected="0, 1, 2 or 3"))
         return
@@ -73,7 +71,7 @@ def _sequence(options: JobOptionsRead, draft: JobDraft) -> None:
     options.notes.append(f"the length of sequences: not in the configuration: {why}")
 
 
-def _precision(options: JobOptionsRead, draft: JobDraft) -> None:
+def _precision(options: JobOptionsRead, draft: JobDraft, stage: int) -> None:
     if options["fp16"] and options["bf16"]:
         message = f"contradicts {options.argument('fp16')}"
         options.problems.append(options.problem("bf16", message, expected="one of them"))
@@ -87,7 +85,9 @@ def _precision(options: JobOptionsRead, draft: JobDraft) -> None:
         draft.set("program", "precision", "fp32", "bf16", why="neither fp16 nor bf16 is enabled")
         draft.set("program", "attention_library", "auto", why="FlashAttention has no kernels in fp32")
         return
-    if options["gradients"] != "fp32":
+    # deepspeed/runtime/engine.py: get_data_types
+    wide = not stage and draft.tables["program"]["precision"] == "bf16-master" and "gradients" not in options
+    if options["gradients"] != "fp32" and not wide:
         why = "" if "gradients" in options else "gradients are as wide as weights"
         draft.set("program", "gradient_precision", "as-weights", "gradients", why=why)
 
@@ -167,8 +167,9 @@ def _exchange(options: JobOptionsRead, draft: JobDraft, stage: int) -> None:
             options.problems.append(options.problem("shards", message, expected=f"a divisor of {dp}"))
     overlap = options["overlap"] if options["overlap"] is not None else stage == 3
     if dp > 1 and stage < 3 and (overlap or stage == 2):
-        size: dict[str, Any] = {"fp32": 4}
-        width = size.get(draft.tables["program"]["precision"], 2)
+        program = draft.tables["program"]
+        fp32 = program["precision"] == "fp32" or (not stage and "gradient_precision" not in program)
+        width = 4 if fp32 else 2
         why = f"{options['bucket']} gradients"
         draft.set("program", "gradient_bucket", f"{options['bucket'] * width / 1e6:g} MB", "bucket", why=why)
     if stage == 3 and dp > 1:

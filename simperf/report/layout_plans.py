@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterator
-from typing import Literal
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
 
 from simperf.json_format import json_text
 from simperf.report.rows import rows_text
@@ -17,6 +17,9 @@ from simperf.units import format_quantity
 
 __all__ = ["layouts_output", "summary"]
 
+#: how columns of the parts of a step begin
+_PART = "part: "
+
 
 def layouts_output(found: LayoutPlan, form: Literal["table", "json", "csv"], *, all_rows: bool = False) -> str:
     """A search as a table of its first layouts, or of all, or as JSON or CSV of all."""
@@ -25,16 +28,26 @@ def layouts_output(found: LayoutPlan, form: Literal["table", "json", "csv"], *, 
     document = found.to_dict()
     if form == "json":
         return json_text(document)
-    units = {"step": "s", "step_interval": "s", "bound": "s", "tokens_per_second": "1/s", "memory": "B", "time": "s"}
-    units |= {"cost": "USD", "price": "USD/h"}
-    parts = dict.fromkeys(name for row in document["ranked"] for name in row["parts"])
-    keys = dict.fromkeys(key for row in document["ranked"] for key in row if key != "parts")
-    rows = []
-    for row in document["ranked"]:
-        layers = " ".join(map(str, row.get("stage_layers", ())))
-        known = {key: row.get(key) for key in keys} | ({"stage_layers": layers} if "stage_layers" in keys else {})
-        rows.append(known | {f"part: {name}": row["parts"].get(name) for name in parts})
-    return rows_text(rows, "csv", units=units | {f"part: {name}": "s" for name in parts})
+    units = dict.fromkeys(("step", "step_low", "step_high", "bound", "time"), "s")
+    units |= {"tokens_per_second": "1/s", "memory": "B", "cost": "USD", "price": "USD/h"}
+    ranked = [_flat(row) for row in document["ranked"]]
+    keys = dict.fromkeys(key for row in ranked for key in row)
+    parts = [key for key in keys if key.startswith(_PART)]
+    order = [*(key for key in keys if key not in parts), *parts]
+    rows = [{key: row.get(key) for key in order} for row in ranked]
+    return rows_text(rows, "csv", units=units | dict.fromkeys(parts, "s"))
+
+
+def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A ranked layout with a number or a text under each key."""
+    low, high = row["step_interval"] or (None, None)
+    ends = {"step_low": low, "step_high": high}
+    found: dict[str, Any] = {}
+    for key, value in row.items():
+        found |= ends if key == "step_interval" else {key: value}
+    if "stage_layers" in found:
+        found["stage_layers"] = " ".join(map(str, row["stage_layers"]))
+    return found | {f"{_PART}{name}": value for name, value in found.pop("parts").items()}
 
 
 def _format_layouts(found: LayoutPlan, *, most: int = 10) -> str:
@@ -63,7 +76,7 @@ def _block(one: RankedLayout, *, several: bool) -> Iterator[str]:
     step = format_quantity(one.step, "s", digits=4)
     if one.interval:
         step += " [{} .. {}]".format(*(format_quantity(end, "s", digits=3) for end in one.interval))
-    facts = [step, f"MFU {100 * one.used:.1f} %" if one.used else "", f"{one.tokens:,.0f} tokens/s"]
+    facts = [step, f"MFU {100 * one.used:.3g} %" if one.used else "", f"{one.tokens:,.0f} tokens/s"]
     facts.append(f"{format_quantity(one.memory, 'B', digits=3)} per GPU")
     facts += [hours(one.time)] if one.time is not None else []
     facts += [f"goodput {100 * one.goodput:.1f} %"] if one.goodput < 1.0 else []

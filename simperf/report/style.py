@@ -7,7 +7,7 @@ import os
 import textwrap
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -108,11 +108,17 @@ def written(value: float, unit: str, *, digits: int = 4) -> str:
     return format_quantity(value, unit, digits=digits).replace(" us", " µs")
 
 
-def styled() -> AbstractContextManager[None]:
-    """Context in which matplotlib draws in simperf's style; the user's own settings come back after it."""
+@contextmanager
+def styled() -> Iterator[None]:
+    """Context in which matplotlib draws in simperf's style; the user's own settings come back after it.
+
+    A letter that no font here has is a box in a picture; on a page it stays text, for which the browser has a font.
+    """
     import matplotlib.style
 
-    return matplotlib.style.context(["default", _STYLE])
+    with matplotlib.style.context(["default", _STYLE]), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from font", UserWarning)
+        yield
 
 
 #: width [inch] below which a picture has no room for anything beside its axes
@@ -217,7 +223,6 @@ def save(picture: Any, path: str | os.PathLike[str], *, letters: bool = False) -
     stream = io.BytesIO()
     from matplotlib import rc_context
 
-    with styled(), rc_context({"svg.fonttype": "none" if letters else "path"}), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from font", UserWarning)  # a box stands for it
+    with styled(), rc_context({"svg.fonttype": "none" if letters else "path"}):
         picture.savefig(stream, format=suffix[1:], metadata=metadata)
     write_bytes(path, stream.getvalue())

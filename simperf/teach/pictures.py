@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import textwrap
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import Event, Lock
@@ -164,9 +163,7 @@ def picture(
     """
     parts = [_STYLE]
     for kind, width in ({"once": _ONCE} if once else _WIDTHS).items():
-        with _drawing(), sized(width), spoken(language, words=words, drawn=False), warnings.catch_warnings():
-            # letters stay text, which the browser has the fonts for; here they are only measured
-            warnings.filterwarnings("ignore", r"Glyph .* missing from font", UserWarning)
+        with _drawing(), sized(width), spoken(language, words=words, drawn=False):
             made = _wrapped(draw())
             inside = inline(made, name=f"{name}-{kind}", text=text)
         parts.append(f'<div class="simperf-picture simperf-{kind}" lang="{language}">{inside}</div>')

@@ -29,6 +29,7 @@ from simperf.workload.routing import Routing
 
 __all__ = [
     "DDP",
+    "GRADIENT_BUCKET",
     "ONE_PROCESS",
     "REPLICATED",
     "STRATEGIES",
@@ -46,6 +47,10 @@ __all__ = [
     "has_option",
 ]
 
+
+#: size of a bucket of gradients: NVIDIA/Megatron-LM, megatron/core/distributed/distributed_data_parallel.py, 40 million
+#: of them in fp32
+GRADIENT_BUCKET = "160 MB"
 
 #: results of the device that a process may wait for
 WAITS = ("batch", "sums", "loss", "norm")

@@ -23,6 +23,9 @@ from simperf.collectives.networks import bandwidth_limit
 from simperf.collectives.settings import HOSTED, TIMINGS, NcclSettings
 from simperf.errors import InputError, UnknownNameError
 from simperf.hardware import Catalog, GpuPart, build_cluster
+from simperf.run import run
+from simperf.scenario import make_scenario
+from simperf.study.virtual import speed_up
 
 CATALOG = Catalog.load()
 A100, H100, B200 = (CATALOG.machine(name) for name in ("dgx-a100", "dgx-h100", "dgx-b200"))
@@ -89,6 +92,15 @@ def test_protocols_change_where_nccl_changes_them(machine, collective, ranks, sw
 def test_ll128_of_blackwell_is_held_back_by_its_channels():
     assert bandwidth_limit("LL128", B200, B200.gpus) == 320e9
     assert bandwidth_limit("LL128", H100, H100.gpus) == float("inf")
+
+
+@pytest.mark.parametrize("mib", [32, 64])
+def test_faster_links_make_no_collective_slower(mib):
+    """The tuner's limit of LL128 keeps it from a protocol whose blocks are slower than the links."""
+    program = {"use": "all-reduce", "nbytes": f"{mib} MiB", "algorithm": "nccl"}
+    scenario = make_scenario({"machine": {"use": "dgx-a100-80gb"}, "program": program})
+    times = [run(scenario).time, *(run(speed_up(scenario, {"nvlink3": factor})).time for factor in (1.2, 1.5, 2, 4, 8))]
+    assert times == sorted(times, reverse=True)
 
 
 #: times of the table of an H200 (aiconfigurator, NCCL 2.29.2), to which nothing was fitted

@@ -42,6 +42,17 @@ def test_stages(tmp_path):
         assert job.scenario.parameters["layout"].sharding == sharding
 
 
+@pytest.mark.parametrize("more", [{}, {"fp16": {"enabled": True}, "bf16": {"enabled": False}}])
+@pytest.mark.parametrize("stage", [0, 1])
+def test_gradients_without_shards_are_added_in_fp32_in_bf16_alone(tmp_path, more, stage):
+    """deepspeed/runtime/engine.py: get_data_types."""
+    exchange = {"stage": stage, "overlap_comm": True, "reduce_bucket_size": 1e8}
+    program = imported(tmp_path, {**more, "zero_optimization": exchange}).tables["program"]
+    wide = not more and not stage
+    assert program.get("gradient_precision") == (None if wide else "as-weights")
+    assert program["gradient_bucket"] == ("400 MB" if wide else "200 MB")
+
+
 def test_a_model_by_its_configuration_runs(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(CONFIG))
     job = imported(tmp_path, model=tmp_path / "config.json")

@@ -32,15 +32,15 @@ _UNIT = (
     r"(?:[kMGTPEmunµ]?(?:i?B|bit|b|FLOP|FLOPS|s|W|Wh|Hz)(?:/s|/h)?|[kMGT]?/s|USD(?:/h)?|min|h|d|days?|ranks?|steps?|samples?"
     r"(?:/s)?)(?![\w/])"
 )
-_NO_NUMBER = re.compile(rf"(?<![\w.,/(-])-?(?:nan|NaN|inf|Infinity|-inf)(?:\s?{_UNIT}|(?![\w.,/(-]))")
+_NO_NUMBER = re.compile(rf"(?<![\w.,/(-])-?(?:nan|NaN|inf|Infinity(?! Fabric)|-inf)(?:\s?{_UNIT}|(?![\w.,/(-]))")
 #: bounds that a file's [expect] gives
 _WANTED = re.compile(r"(?<=, expected )-[^(\n]*")
 #: what was given, between quotes, which lines may break
 _QUOTED = re.compile(r"(?<!\w)(['\"])(?:(?!\1).){1,200}?\1(?!\w)", re.S)
 #: "-45 ms  of communication" is a difference
 _NEGATIVE = re.compile(rf"(?<![\w.,:=/+(-])-\d[\d.,]*(?:e[+-]?\d+)?\s?{_UNIT}(?! +of )")
-#: what changed on a critical path: "nvlink=2x: communication -231.2 us, overhead +2 us"
-_MOVED = re.compile(rf"(?<==)[^\s:=]+: [a-z ]+ [+-][\d.]+ {_UNIT}(?:, [a-z ]+ [+-][\d.]+ {_UNIT})?")
+#: what changed on a critical path: "nvlink=2x: communication -231.2 us, overhead +2 us", or "together: ..."
+_MOVED = re.compile(rf"(?:(?<==)[^\s:=]+|\btogether): [a-z ]+ [+-][\d.]+ {_UNIT}(?:, [a-z ]+ [+-][\d.]+ {_UNIT})?")
 #: rows of sizes: size [B], time [us], two bandwidths
 _SIZES = re.compile(r"^ +\d+ +(\S+) +(\S+) +(\S+)", re.M)
 

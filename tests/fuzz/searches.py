@@ -10,6 +10,8 @@ from tests.fuzz.source import Source
 __all__ = ["JOB", "SEARCH", "asked", "search_case", "search_sources", "what_if_case"]
 
 SMALL = {"layers": 4, "hidden": 256, "heads": 8, "vocabulary": 1000, "sequence": 128}
+#: after which a search simulates no more, so that it ends within the time of a case whatever is searched
+BOUND = "5 s"
 #: a file of a search, of which each machine has a price
 SEARCH = {
     "plan": {"tokens": 1e9, "deadline": "30 days", "budget": "1e5 USD"},
@@ -17,6 +19,7 @@ SEARCH = {
     "layouts": {
         **{"on": ["dgx-a100", "p3-8xlarge"], "batch": 16, "tp": [1, 2], "pp": [1, 2], "cp": 1, "microbatch": [1, 2]},
         **{"sharding": "zero-1", "recompute": ["none"], "precision": ["bf16-master", "fp16"], "top": 1},
+        "time": BOUND,
     },
     "program": {"stack": "megatron-core"},
     "prices": {"own": {"dgx-a100": "20 USD/h"}},
@@ -100,6 +103,7 @@ def search_case(rng):
     for name in rng.sample(sorted(OPTIONS), rng.choice([1, 2, 2, 3, 4])):
         words += [name] if not OPTIONS[name] else [name, _value(rng, OPTIONS[name])]
         changed.append(name)
+    words += [] if "--time" in changed else ["--time", BOUND]
     return tuple(words), raw, " ".join(changed)
 
 

@@ -102,6 +102,8 @@ def test_no_command_name_is_a_place():
         ("time  inf s", True),
         ("time  -inf s", True),
         ("time  Infinity", True),
+        ("all pairs linked by Infinity Fabric", False),
+        ("Why  nvlink=2x: overhead -72.00 us, compute +44.71 us  together: overhead -72.00 us", False),
         ("time  -3 s", True),
         ("Chain  -3.5e-09 s\n", True),
         ("memory  -852 MB", True),

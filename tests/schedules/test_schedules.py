@@ -1,6 +1,7 @@
 """Pipeline schedules: proved by interpretation, with the bubbles and the memory that their papers claim."""
 
 from dataclasses import replace
+from itertools import accumulate
 
 import pytest
 from hypothesis import given
@@ -109,6 +110,17 @@ def test_dualpipe_by_its_paper(half, more):
         assert all(turn[0].chunk != turn[1].chunk for turn in pairs), "of both directions"
     directions = [[stage for stage, _ in path] for path, _ in plan.paths]
     assert directions == [list(range(stages)), list(reversed(range(stages)))]
+
+
+def test_interleaved_stages_hold_what_the_schedule_needs_with_few_microbatches():
+    """Megatron-Core's warm-up, with as many micro-batches as stages too: 8, 8, 7 and 5 passes of chunks are kept."""
+    plan = make_schedule("interleaved", stages=4, microbatches=4, chunks=2)
+    assert [most_kept(stage) for stage in plan.stages] == [8, 8, 7, 5]
+
+
+def most_kept(passes):
+    """Most passes that are forward and not backward yet."""
+    return max(accumulate(1 if each.kind == "F" else -1 for each in passes))
 
 
 def test_one_chunk_interleaved_is_as_long_as_1f1b():

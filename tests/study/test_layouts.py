@@ -1,5 +1,6 @@
 """Search of layouts: bounds below what runs give, memory as runs have it, and the best of all that are tried."""
 
+import csv
 import json
 import random
 import re
@@ -138,6 +139,26 @@ def test_an_interrupted_search_continues(tmp_path):
     assert found.to_dict() == plan_layouts(request, cache=False).to_dict()
     with pytest.raises(InputError, match="another study"):
         plan_layouts(asked(tp=1, cp=1), journal=journal, cache=False)
+
+
+@pytest.mark.parametrize("metric", ["time per step", "tokens per second", "memory"])
+def test_a_kept_run_without_what_is_ranked_is_refused(metric, tmp_path):
+    request, journal = asked(tp=[1, 2], cp=1, microbatch=2, recompute="none"), tmp_path / "journal"
+    plan_layouts(request, journal=str(journal), cache=False)
+    journal.write_text(journal.read_text().replace(f'"{metric}":', '"scrambled":'))
+    with pytest.raises(InputError, match=metric):
+        plan_layouts(request, journal=str(journal), cache=False)
+
+
+def test_parts_of_gradients_are_kept_a_bucket_at_a_time():
+    """`zero-2` needs the size of a bucket, which a search assumes and says."""
+    request = asked(tp=1, cp=1, pp=1, microbatch=2, recompute="none", sharding=["zero-1", "zero-2"])
+    assert any("buckets of 160 MB" in one for one in request.assumed)
+    found = plan_layouts(request, cache=False)
+    assert not found.failed
+    assert {one.choice.layout.sharding for one in found.ranked} == {"zero-1", "zero-2"}
+    own = asked(tp=1, cp=1, sharding="zero-2", program={"gradient_bucket": "10 MB"})
+    assert not any("bucket" in one for one in own.assumed)
 
 
 def test_machines_and_numbers_of_gpus_are_ranked_together():
@@ -338,7 +359,11 @@ def test_the_table_is_legible_at_80_columns(tmp_path):
     assert "are ruled out" in " ".join(text.split())
     rows = json.loads(layouts_output(found, "json"))["ranked"]
     assert [row["number"] for row in rows] == list(range(1, len(rows) + 1))
-    assert layouts_output(found, "csv").splitlines()[0].startswith("number,machine,gpus,tp")
+    table = list(csv.DictReader(layouts_output(found, "csv").splitlines()))
+    assert list(table[0])[:4] == ["number", "machine", "gpus", "tp"]
+    assert [[float(row[f"step_{end} [s]"]) for end in ("low", "high")] for row in table] == [
+        row["step_interval"] for row in rows
+    ]
     found.save(tmp_path / "found.json")
     assert json.loads((tmp_path / "found.json").read_text())["ranked"] == rows
 

@@ -73,7 +73,7 @@ def _rows(found: LayoutPlan) -> tuple[list[str], list[list[str]]]:
     rows = []
     for one in found.ranked:
         row = [f"{one.number}{'*' if one.best else ''}", _name(found, one), format_quantity(one.step, "s", digits=4)]
-        row += [f"{100 * one.used:.1f} %" if one.used else "-", f"{one.tokens:,.0f}"]
+        row += [f"{100 * one.used:.3g} %" if one.used else "-", f"{one.tokens:,.0f}"]
         row.append(format_quantity(one.memory, "B", digits=3))
         row += [hours(one.time) if one.time is not None else "-"] if whole else []
         row += [f"{one.cost:,.2f} USD" if one.cost is not None else "-"] if cost else []

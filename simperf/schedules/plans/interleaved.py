@@ -42,9 +42,9 @@ def interleaved(stages: int, microbatches: int, *, chunks: int = 2) -> Schedule:
     ]
     forward = [Pass("F", batch, chunk) for batch, chunk in turns]
     backward = [Pass("B", batch, chunks - 1 - chunk) for batch, chunk in turns]
-    # with as many micro-batches as stages, every chunk is forward before the first one goes backward
+    # Megatron-LM before core 0.9 ran all forward passes first where there are as many micro-batches as stages
     ahead = [2 * (stages - 1 - stage) + (chunks - 1) * stages for stage in range(stages)]
-    warm = [total if microbatches == stages and chunks > 1 else min(count, total) for count in ahead]
+    warm = [min(count, total) for count in ahead]
     passes = tuple(alternating(forward, backward, warm[stage]) for stage in range(stages))
     path = tuple((stage, chunk) for chunk in range(chunks) for stage in range(stages))
     return Schedule("interleaved", microbatches, passes, path, tuple(min(count + 1, total) for count in warm))

@@ -25,7 +25,7 @@ from simperf.study.layouts.ranked_layout import RankedLayout
 from simperf.study.layouts.reasons import losses, step_parts
 from simperf.study.layouts.request import LayoutRequest, load_layouts, make_layouts
 from simperf.study.layouts.scenarios import layout_scenario
-from simperf.study.layouts.search import STEP, Searched, search
+from simperf.study.layouts.search import MEMORY, STEP, TOKENS, Searched, search
 from simperf.study.layouts.ties import TIE, groups
 from simperf.study.layouts.weighing import WeighedMachine, weigh
 from simperf.study.planning.lifetime import failing_lifetime, history_events
@@ -37,7 +37,7 @@ __all__ = ["LayoutPlan", "RankedLayout", "plan_layouts"]
 
 #: engine that is chosen here, and the events of a run from which on processes are worth their start: a second or more
 _AUTO, _LONG = "auto", 50_000.0
-_USED, _TOKENS, _MEMORY = "model FLOP utilisation", "tokens per second", "memory"
+_USED = "model FLOP utilisation"
 
 
 @dataclass(frozen=True)
@@ -301,8 +301,8 @@ def _ranked_layout(
         step,
         ends.get(STEP),
         float(metrics.get(_USED) or 0.0),
-        float(metrics[_TOKENS]),
-        float(metrics[_MEMORY]),
+        float(metrics[TOKENS]),
+        float(metrics[MEMORY]),
         time,
         cost,
         step_parts(metrics),

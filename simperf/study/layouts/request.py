@@ -21,6 +21,7 @@ from simperf.study.layouts.axes import LayoutAxes
 from simperf.study.planning.candidates import fabric_of
 from simperf.study.planning.reader import RequestTable
 from simperf.study.planning.request import PlanFailures, read_failures
+from simperf.training.strategies import GRADIENT_BUCKET
 from simperf.units import parse
 from simperf.workload.mixed import TRAINING_PRECISIONS
 from simperf.workload.transformers import Transformer
@@ -200,6 +201,8 @@ def _read(toml: TomlFile) -> LayoutRequest:
         assumed.append(f"a batch of {batch} samples, one for each GPU")
     if "stack" not in base.get("program", {}):
         assumed.append(f"the stack {STACK}")
+    if "zero-2" in axes.sharding and "gradient_bucket" not in base.get("program", {}):
+        assumed.append(f"gradients in buckets of {GRADIENT_BUCKET} with zero-2")
     deadline, budget = head.quantity("deadline", "s", math.inf), head.quantity("budget", "USD", math.inf)
     tokens, force = head.number("tokens"), head.flag("force")
     top, within = table.count("top", 1), table.quantity("within", "1", zero=True)

@@ -12,7 +12,7 @@ from simperf.study.layouts.request import STACK, LayoutRequest, TrainingMachine
 from simperf.training.job import Job
 from simperf.training.pipelined.fitting_changes import Divided
 from simperf.training.replica import Dimensions
-from simperf.training.strategies import ModelParallel
+from simperf.training.strategies import GRADIENT_BUCKET, ModelParallel
 
 __all__ = ["JobMaker", "layout_scenario"]
 
@@ -39,6 +39,8 @@ def layout_scenario(request: LayoutRequest, machine: TrainingMachine, choice: La
     program: dict[str, Any] = {"use": "train", "strategy": "model-parallel", "stack": STACK, "steps": 1}
     program |= {"sequence_parallel": True} if layout.tp > 1 else {}
     program |= {key: value for key, value in given.items() if idle.get(key, True)}
+    if layout.sharding == "zero-2":  # a rank keeps its part of gradients, which come a bucket at a time
+        program.setdefault("gradient_bucket", GRADIENT_BUCKET)
     program |= {"batch": request.batch, **choice.options()}
     data = {key: table for key, table in request.base.items() if key != "program"}
     data |= {

@@ -28,10 +28,14 @@ from simperf.study.rows import read_row, row_problem
 from simperf.study.run_point import run_task
 from simperf.study.sweep import Progress
 
-__all__ = ["STEP", "Searched", "search"]
+__all__ = ["MEMORY", "STEP", "TOKENS", "Searched", "search"]
 
 #: metric by which layouts are ranked [s]
 STEP = "time per step"
+#: metrics of what a layout trains in a second, and of what its fullest rank holds [B]
+TOKENS, MEMORY = "tokens per second", "memory"
+#: metrics above 0 without which a run is not ranked
+_NEEDED = (STEP, TOKENS, MEMORY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +264,7 @@ class _Keeper:
         number = row.get("point")
         for order in self.orders:
             if type(number) is int and 0 <= number - order.first < len(order.machine.fitting):
-                if wrong := row_problem(row, self.task(order, number - order.first), needs=(STEP,)):
+                if wrong := row_problem(row, self.task(order, number - order.first), needs=_NEEDED):
                     raise InputError(Problem(wrong))
                 return row
         raise InputError(Problem("point: not one of the study"))
@@ -272,7 +276,7 @@ class _Keeper:
 
         def read(text: bytes) -> Row:
             row = read_row(text)
-            if wrong := row_problem(row, task, numbered=False, needs=(STEP,)):
+            if wrong := row_problem(row, task, numbered=False, needs=_NEEDED):
                 raise InputError(Problem(wrong))
             return row
 
