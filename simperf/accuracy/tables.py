@@ -15,6 +15,7 @@ from simperf.accuracy.fits.kernels import kernel_rows
 from simperf.accuracy.fits.left_out import left_out_rows
 from simperf.accuracy.fits.rows import FitRow
 from simperf.accuracy.kernels import kernel_table
+from simperf.accuracy.large_cases import read_large_cases
 from simperf.accuracy.large_table import large_rows
 from simperf.accuracy.left_out_cases import sound_cases
 from simperf.accuracy.ring_fit import ring_table
@@ -50,8 +51,12 @@ def validation_sections(
     InputError
         Nothing was measured, or the folder has nothing that can be read.
     """
-    if truth is not None:
-        _parts_of(Path(truth))  # before minutes of predictions, not after
+    if truth is not None:  # before minutes of predictions, not after
+        cases, _, large = _parts_of(Path(truth))
+        if cases.exists():
+            sound_cases(truth)
+        if large.exists():
+            read_large_cases(large)
     names = list(files) or [name for name in shipped_scenarios() if name.startswith("measured/")]
     sections = {QUOTED: validation_table(names, track=track)}
     if not files:

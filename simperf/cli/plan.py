@@ -141,7 +141,7 @@ def _layouts(
     odd += [key for key in _WITH_LAYOUTS if key in given] if file is not None else []
     flags = {one.name: max(one.opts, key=len) for one in context.command.params}
     problems = [
-        Problem("has no effect on this search of layouts", file=flags[key], expected="the file's key") for key in odd
+        Problem("has no effect on this search of layouts", file=flags[key], expected=_instead(key)) for key in odd
     ]
     if file is not None and model:
         problems.append(
@@ -167,6 +167,14 @@ def _layouts(
         return make_layouts(data)
     except InputError as error:
         raise InputError([_of_option(one) for one in error.problems]) from None
+
+
+def _instead(key: str) -> str:
+    """What is right where an option has no effect on a search of layouts."""
+    if key in _OF_MACHINES:
+        return "none"
+    tables = {**dict.fromkeys(_OF_PLAN, f"[plan] {key}"), "price": "[prices] own", "stack": "[program] stack"}
+    return f"in the file, {tables.get(key, '[layouts]' if key == 'vary' else f'[layouts] {key}')}"
 
 
 def _of_option(problem: Any) -> Any:

@@ -71,7 +71,7 @@ def _format_layouts(found: LayoutPlan, *, most: int = 10) -> str:
 
 def _block(one: RankedLayout, *, several: bool) -> Iterator[str]:
     """Lines of a layout: what it is, its numbers, and why it stands where it does."""
-    where = f"{one.machine.gpus} x {one.machine.name}: " if several else ""
+    where = f"{one.machine.gpus} GPUs of {one.machine.name}: " if several else ""
     yield from _fill(where + one.choice.name, f"{one.number:>3}{'*' if one.best else ' '} ")
     step = format_quantity(one.step, "s", digits=4)
     if one.interval:
@@ -88,9 +88,21 @@ def _block(one: RankedLayout, *, several: bool) -> Iterator[str]:
 def summary(found: LayoutPlan) -> Iterator[str]:
     """What was looked at, how sure the answer is, and prices; a sentence each, details indented."""
     counts, request = found.counts(), found.request
-    told = f"{counts['layouts']:,} layouts: {counts['do not fit']:,} do not fit in memory, {counts['simulated']:,} were"
-    told += f" simulated, {counts['ruled out by bound']:,} are ruled out by a lower bound on their step"
-    told += f", {counts['not reached']:,} were not reached" if counts["not reached"] else ""
+    said = {
+        "do not fit": ("does not fit in memory", "do not fit in memory"),
+        "simulated": ("was simulated", "were simulated"),
+        "without result": ("gave no result", "gave no result"),
+        "ruled out by bound": (
+            "is ruled out by a lower bound on its step",
+            "are ruled out by a lower bound on their step",
+        ),
+        "not reached": ("was not reached", "were not reached"),
+    }
+    rare = ("without result", "not reached")
+    parts = [
+        f"{counts[key]:,} {words[counts[key] != 1]}" for key, words in said.items() if counts[key] or key not in rare
+    ]
+    told = f"{counts['layouts']:,} layouts: {', '.join(parts)}"
     yield f"{told}."
     if counts["cannot be simulated"]:
         yield f"{counts['cannot be simulated']:,} more cannot be simulated:"

@@ -34,8 +34,8 @@ def reasons_of(all_reasons: Iterable[str]) -> str:
 def nothing_fits(request: LayoutRequest, machines: Sequence[WeighedMachine]) -> InputError:
     """The error that says by how much memory is short, and what fits.
 
-    First come changes of the layouts with least memory on as many GPUs, each tried; then the fewest GPUs, by doubling,
-    on which one of the layouts that were asked for fits.
+    First come changes of the layouts with least memory on as many GPUs, each tried; then the fewest GPUs on
+    which one of the layouts that were asked for fits.
 
     Parameters
     ----------
@@ -77,21 +77,36 @@ def _changed(machine: WeighedMachine) -> str:
 
 
 def _on_more(request: LayoutRequest, machine: TrainingMachine) -> str:
-    """The fewest GPUs, by doubling, on which a layout of least memory fits; empty if there are none.
+    """The fewest GPUs on which a layout of least memory fits; empty if there are none.
 
-    Any layout is tried, whatever axes were given, with micro-batches of one sample and a plain pipeline.
+    The batch that was asked for comes first, then one sample for each GPU at least. Beside the axes that were given,
+    any layout is tried with micro-batches of one sample and a plain pipeline.
     """
-    server = machine.table.get("server", machine.table.get("use"))
-    for factor in _MORE:
-        gpus = machine.gpus * factor
-        table = {key: value for key, value in request.toml.data["layouts"].items() if key in _KEPT}
-        table |= {"on": server, "gpus": gpus, "batch": max(request.batch, gpus), **_LEAST}
-        try:
-            asked = replace(make_layouts({**request.toml.data, "layouts": table}), toml=request.toml)
-            found = weigh(asked, asked.machines[0]).fitting
-        except InputError:
-            continue
-        if found:
-            need, batch = format_quantity(found[0].memory, "B"), table["batch"]
-            return f"{gpus} GPUs of {server} with a batch of {batch}: {found[0].choice.name}, {need}"
+    own = any(key not in (*_KEPT, "on", "gpus", "batch") for key in request.toml.data["layouts"])
+    for grown in (False, True):
+        for factor in _MORE:
+            for part in (3 * factor // 4, factor)[factor < 4 :]:  # half as many do not fit
+                gpus = machine.gpus * part
+                batch = max(request.batch, gpus) if grown else request.batch
+                if grown and batch == request.batch:
+                    continue  # tried before
+                for axes in (True, False)[not own :]:
+                    if found := _least_on(request, machine, gpus, batch, axes=axes):
+                        return found
     return ""
+
+
+def _least_on(request: LayoutRequest, machine: TrainingMachine, gpus: int, batch: int, *, axes: bool) -> str:
+    """The layout of least bound that fits on so many GPUs, in words; empty where none does."""
+    given, server = request.toml.data["layouts"], machine.table.get("server", machine.table.get("use"))
+    table = {key: value for key, value in given.items() if axes or key in _KEPT}
+    table |= {"on": server, "gpus": gpus, "batch": batch} | ({} if axes else _LEAST)
+    try:
+        asked = replace(make_layouts({**request.toml.data, "layouts": table}), toml=request.toml)
+        found = weigh(asked, asked.machines[0]).fitting
+    except InputError:
+        return ""
+    if not found:
+        return ""
+    more = "" if batch == request.batch else f" with a batch of {batch}"
+    return f"{gpus} GPUs of {server}{more}: {found[0].choice.name}, {format_quantity(found[0].memory, 'B')}"

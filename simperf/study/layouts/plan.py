@@ -83,11 +83,12 @@ class LayoutPlan:
         return make_scenario(layout_scenario(self.request, one.machine, one.choice), folder=self.request.folder)
 
     def counts(self) -> dict[str, int]:
-        """How many layouts were looked at, do not fit, were simulated, and were ruled out by their bound."""
+        """How many layouts were looked at, and what became of them."""
         return {
             "layouts": sum(one.machine.layouts for one in self.searched),
             "do not fit": sum(len(one.machine.full) for one in self.searched),
-            "simulated": sum(len(one.played) for one in self.searched),
+            "simulated": sum(row["error"] is None for one in self.searched for _, row in one.played),
+            "without result": sum(row["error"] is not None for one in self.searched for _, row in one.played),
             "ruled out by bound": sum(len(one.left) for one in self.searched if one.finished),
             "not reached": sum(len(one.left) for one in self.searched if not one.finished),
             "cannot be simulated": sum(sum(one.machine.refusals.values()) for one in self.searched),

@@ -58,16 +58,20 @@ def _loss(request: LayoutRequest, one: RankedLayout, ranked: Sequence[RankedLayo
     if not one.feasible:
         late, dear = (one.time or 0.0) - request.deadline, (one.cost or 0.0) - request.budget
         words = [f"{hours(late)} too late"] if late > 0 else []
-        return " and ".join(words + ([f"{dear:,.2f} USD over the budget"] if dear > 0 else []))
-    slower = one.step / first.step
-    words = [f"{slower:.3f} times the step"]
+        told = " and ".join(words + ([f"{dear:,.2f} USD over the budget"] if dear > 0 else []))
+        return told if one is first else f"{told}; {_slower(one, first)}"
+    return _slower(one, first)
+
+
+def _slower(one: RankedLayout, first: RankedLayout) -> str:
+    """How many times the step of the first it takes, where, for which price, and what it spends more of."""
+    words = [f"{one.step / first.step:.3f} times the step"]
     if one.machine.gpus != first.machine.gpus or one.machine.name != first.machine.name:
         words.append(f"on {one.machine.gpus} GPUs of {one.machine.name}")
         if one.cost is not None and first.cost:
             words.append(f"{one.cost / first.cost:.3f} times the cost")
-        return ", ".join(words)
     more = [f"+{_short(value)} {_word(name)}" for name, value in _more(one, first)]
-    return words[0] + (f": {', '.join(more)}" if more else "")
+    return ", ".join(words) + (f": {', '.join(more)}" if more else "")
 
 
 def _wins(one: RankedLayout, ranked: Sequence[RankedLayout]) -> str:

@@ -278,7 +278,7 @@ def _model(
         return name, None
     data = {**given} if given else {"config" if Path(name).name.endswith(".json") else "name": name}
     if "sequence" in table:
-        data["sequence"] = table.count("sequence")
+        data["sequence"] = table.count("sequence") or 1  # one that is wrong is told by its key alone
     try:
         found = read_model_table(data, toml, folder, divided=True)
     except InputError as error:
