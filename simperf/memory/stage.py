@@ -263,14 +263,13 @@ def stage_memory(
     base, kept, sent, made = dict(resident), 0.0, 0.0, set[int]()
     fixed = sum(base.values())
     usual = sum(size for kind, size in base.items() if kind not in apart)
-    moments = []
+    moments, earlier = [], 0.0  # gradients of the chunks in `made`
     keeps, stays, of_chunks = zip(*((one.kept, one.stays, one.gradient) for one in chunks), strict=True)
     for told, microbatch, number in order:
         kind = "BW" if told == "B" and not split else told
         chunk, (top, reserved) = chunks[number], peaks[number][number not in made][kind]
         before = kept - {"F": 0.0, "W": stays[number]}.get(kind, keeps[number])  # without what its own chunk keeps
         messages = sent + (chunk.sends if kind in ("B", "BW") else 0.0)
-        earlier = sum(of_chunks[one] for one in made)
         gradients = top.gradients + earlier
         reserved += usual + before + messages + (0.0 if "gradients" in apart else earlier)
         state = (number, kind, number in made, before, messages, gradients)
@@ -287,12 +286,13 @@ def stage_memory(
             )
         held = known[state]
         kept = before + {"F": keeps[number], "B": stays[number]}.get(kind, 0.0)
-        if kind in ("W", "BW"):
+        if kind in ("W", "BW") and number not in made:
             made.add(number)
+            earlier = sum(of_chunks[one] for one in made)
         if kind in ("B", "BW"):
             sent = chunk.returns
         name = f"{kind[0]}{microbatch}" + (f".{number}" if number else "")
-        after = fixed + kept + sent + sum(of_chunks[one] for one in made)
+        after = fixed + kept + sent + earlier
         moments.append(Moment(name, top.layer, held, after, reserved))
     gradients = sum(of_chunks)
     at_end: Beside = (

@@ -82,6 +82,9 @@ def _on_more(request: LayoutRequest, machine: TrainingMachine) -> str:
     The batch that was asked for comes first, then one sample for each GPU at least. Beside the axes that were given,
     any layout is tried with micro-batches of one sample and a plain pipeline.
     """
+    largest = machine.gpus * _MORE[-1]
+    if not _least_on(request, machine, largest, max(request.batch, largest), axes=False):
+        return ""
     own = any(key not in (*_KEPT, "on", "gpus", "batch") for key in request.toml.data["layouts"])
     for grown in (False, True):
         for factor in _MORE:
