@@ -225,6 +225,16 @@ def test_more_gpus_are_named_where_no_change_fits():
     assert found.ranked
 
 
+def test_the_nearest_is_named_where_many_more_gpus_cannot_be_asked_for(monkeypatch):
+    """Four times as many GPUs are enough here; 64 times as many are more than a search takes."""
+    monkeypatch.setattr("simperf.study.layouts.request._MOST_GPUS", 2048)
+    large = {**MODEL, "layers": 512, "hidden": 16384, "heads": 128, "ffn": 65536}
+    one = {"tp": 8, "cp": 1, "pp": 1, "microbatch": 1, "recompute": "full", "sharding": "zero-3"}
+    with pytest.raises(InputError) as caught:
+        plan_layouts(asked(large, gpus=256, batch=256, **one), cache=False)
+    assert caught.value.problems[0].expected.startswith("1024 GPUs of dgx-a100: ")
+
+
 @pytest.mark.parametrize(
     ("tables", "told"),
     [

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from simperf.errors import InputError
 from simperf.study.layouts.request import LayoutRequest, TrainingMachine, make_layouts
@@ -14,7 +15,7 @@ from simperf.units import format_quantity
 __all__ = ["SIMULATED", "nothing_fits", "reasons_of"]
 
 #: layouts of least memory of which changes are tried, and how many times as many GPUs are
-_TRIED, _MORE = 8, (1, 2, 4, 8, 16, 32, 64)
+_TRIED, _MORE = 8, (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 #: reasons that a message has
 _REASONS = 3
 #: what is right where no layout can be simulated
@@ -82,33 +83,38 @@ def _on_more(request: LayoutRequest, machine: TrainingMachine) -> str:
     The batch that was asked for comes first, then one sample for each GPU at least. Beside the axes that were given,
     any layout is tried with micro-batches of one sample and a plain pipeline.
     """
-    largest = machine.gpus * _MORE[-1]
-    if not _least_on(request, machine, largest, max(request.batch, largest), axes=False):
-        return ""
-    own = any(key not in (*_KEPT, "on", "gpus", "batch") for key in request.toml.data["layouts"])
+    given = request.toml.data["layouts"]
+    least = {key: value for key, value in given.items() if key in _KEPT} | _LEAST
+    tried = [given, least] if set(given) - {*_KEPT, "on", "gpus", "batch"} else [least]
+    sizes = [machine.gpus * factor for factor in _MORE]
+    for gpus in reversed(sizes):  # where nothing fits on the most that can be asked for, fewer are not tried
+        found = _least_on(request, machine, least, gpus, max(request.batch, gpus))
+        if found == "":
+            return ""
+        if found:
+            break
     for grown in (False, True):
-        for factor in _MORE:
-            for part in (3 * factor // 4, factor)[factor < 4 :]:  # half as many do not fit
-                gpus = machine.gpus * part
-                batch = max(request.batch, gpus) if grown else request.batch
-                if grown and batch == request.batch:
-                    continue  # tried before
-                for axes in (True, False)[not own :]:
-                    if found := _least_on(request, machine, gpus, batch, axes=axes):
-                        return found
+        for gpus in sizes:
+            batch = max(request.batch, gpus) if grown else request.batch
+            if grown and batch == request.batch:
+                continue  # tried before
+            for axes in tried:
+                if found := _least_on(request, machine, axes, gpus, batch):
+                    return found
     return ""
 
 
-def _least_on(request: LayoutRequest, machine: TrainingMachine, gpus: int, batch: int, *, axes: bool) -> str:
-    """The layout of least bound that fits on so many GPUs, in words; empty where none does."""
-    given, server = request.toml.data["layouts"], machine.table.get("server", machine.table.get("use"))
-    table = {key: value for key, value in given.items() if axes or key in _KEPT}
-    table |= {"on": server, "gpus": gpus, "batch": batch} | ({} if axes else _LEAST)
+def _least_on(
+    request: LayoutRequest, machine: TrainingMachine, axes: Mapping[str, Any], gpus: int, batch: int
+) -> str | None:
+    """The layout of least bound that fits on so many GPUs: empty where none does, None where none can be asked for."""
+    server = machine.table.get("server", machine.table.get("use"))
+    table = {**axes, "on": server, "gpus": gpus, "batch": batch}
     try:
         asked = replace(make_layouts({**request.toml.data, "layouts": table}), toml=request.toml)
         found = weigh(asked, asked.machines[0]).fitting
     except InputError:
-        return ""
+        return None
     if not found:
         return ""
     more = "" if batch == request.batch else f" with a batch of {batch}"
