@@ -13,7 +13,7 @@ from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from simperf.errors import InputError, Problem
+from simperf.errors import InputError, Problem, UnknownNameError
 from simperf.registry import Registry
 
 __all__ = ["EXECUTORS", "Serial", "check_engine", "cores", "executor", "using", "workers_of"]
@@ -56,8 +56,14 @@ def executor(engine: str = "serial") -> Executor:
     return EXECUTORS[name](argument)
 
 
-def check_engine(engine: str | Executor) -> None:
+def check_engine(engine: str | Executor, *, chosen: str = "") -> None:
     """Refuse an engine that there is not, before anything is done and also where all that it would do is known already.
+
+    Parameters
+    ----------
+    engine : str or Executor
+    chosen : str
+        Another name that is taken, for the engine that the caller chooses; none where it is empty.
 
     Raises
     ------
@@ -66,10 +72,11 @@ def check_engine(engine: str | Executor) -> None:
     InputError
         Its argument says nothing to it.
     """
-    if not isinstance(engine, str):
+    if not isinstance(engine, str) or (chosen and engine == chosen):
         return
     name, _, argument = engine.partition(":")
-    EXECUTORS[name]
+    if name not in EXECUTORS:
+        raise UnknownNameError("engine", name, [*EXECUTORS, *([chosen] if chosen else [])])
     if name == "serial" and argument:
         raise _bad(name, argument, name)
     counted = name == "local" or (name == "dask" and argument.isdecimal())

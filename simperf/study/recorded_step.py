@@ -14,7 +14,7 @@ from simperf.analysis.step_parts import GpuInterval, step_parts
 from simperf.errors import InputError, Problem
 from simperf.units import format_quantity
 from simperf.workload.recorded.kernel_class import classify
-from simperf.workload.recorded.trace_file import GpuActivity, TraceFile, enclosing
+from simperf.workload.recorded.trace_file import OPTIMIZER, GpuActivity, Operator, TraceFile, enclosing
 
 __all__ = ["COPY", "ELEMENTWISE", "MESSAGES", "StepSide", "recorded_step", "step_side"]
 
@@ -29,6 +29,12 @@ _NAMES = (
         "copy kernels",
         re.compile(r"(?<!float16_)copy|cat(array|_)|transpose|memset|fill|memcpy|gather|scatter", re.IGNORECASE),
     ),
+)
+#: part of an elementwise kernel by the operation that launched it
+_OPERATIONS = (
+    ("normalization", re.compile(r"norm(?!al_|al$)|softmax", re.IGNORECASE)),
+    ("reduction", re.compile(r"nll_loss|cross_?entropy|\b(sum|mean)\b", re.IGNORECASE)),
+    ("copy kernels", re.compile(r"\bfill|\bzero_|\bembedding$", re.IGNORECASE)),
 )
 ELEMENTWISE = "elementwise"
 #: names of kernels that are elementwise; others that are nothing else count as such, too, and are noted
@@ -88,7 +94,7 @@ def recorded_step(file: TraceFile, step: int) -> tuple[StepSide, int]:
         elif kind.kind == "copy":
             found.append(GpuInterval(one.start, one.end, "copy", COPY, launched))
         else:
-            part = _CLASSES.get(kind.kind) or _by_name(one.name, one.kind)
+            part = _CLASSES.get(kind.kind) or _by_name(one, operators)
             if part == ELEMENTWISE and not operators and not _KNOWN.search(one.name):
                 unknown.append(one)
             found.append(GpuInterval(one.start, one.end, "kernel", part, launched))
@@ -152,11 +158,16 @@ def _delay(file: TraceFile, launches: Mapping[int, tuple[float, Any]]) -> float:
     return found[len(found) // 20] if found else 0.0
 
 
-def _by_name(name: str, kind: str) -> str:
-    """Part of a kernel that moves data, by its name."""
-    if kind == "memset":
+def _by_name(activity: GpuActivity, operators: Sequence[Operator]) -> str:
+    """Part of a kernel that moves data: by the optimizer's step around it, its own name, and its operation's."""
+    if any(one.name.startswith(OPTIMIZER) for one in operators):
+        return "optimizer"
+    if activity.kind == "memset":
         return "copy kernels"
-    return next((part for part, pattern in _NAMES if pattern.search(name)), ELEMENTWISE)
+    own = next((part for part, pattern in _NAMES if pattern.search(activity.name)), ELEMENTWISE)
+    if own != ELEMENTWISE or not operators:
+        return own
+    return next((part for part, pattern in _OPERATIONS if pattern.search(operators[0].name)), ELEMENTWISE)
 
 
 def step_side(found: Sequence[GpuInterval], windows: Sequence[tuple[float, float]], steps: int) -> StepSide:

@@ -12,6 +12,7 @@ from simperf.scenario.load import change_scenario
 from simperf.study.explain import explain
 from simperf.study.virtual import speed_up
 from tests.study.written_step import write_step
+from tests.workload.recorded.written import SHIPPED
 
 DDP = {
     "machine": {"use": "dgx-a100-80gb"},
@@ -179,6 +180,44 @@ def test_a_step_without_an_activity_is_refused(tmp_path, against):
         against(tmp_path / "step.json", [profiler_step(1, 0, 10), *kernel("gemm", 5000, 500)])
     with pytest.raises(InputError, match="takes time in the trace"):
         against(tmp_path / "step.json", kernel("gemm", 20, 0))
+
+
+def test_what_the_optimizer_launches_is_its_part(tmp_path, against):
+    """As torch annotates its step; a product stays one, and what runs around the step has its own part."""
+    names = ("vectorized_elementwise", "gemm", "direct_copy_kernel", "vectorized_elementwise")
+    rows = [row for number, name in enumerate(names, 1) for row in kernel(name, 100 * number, 50, number)]
+    own = {"ph": "X", "cat": "user_annotation", "pid": 1, "tid": 1, "name": "Optimizer.step#AdamW.step"}
+    kinds = parts(against(tmp_path / "step.json", [*rows, {**own, "ts": 90, "dur": 260}]))
+    assert kinds["optimizer"].recorded == pytest.approx(100e-6)
+    assert kinds["products"].recorded == pytest.approx(50e-6)
+    assert kinds["elementwise"].recorded == pytest.approx(50e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [
+        ("aten::native_layer_norm", "normalization"),
+        ("aten::sum", "reduction"),
+        ("aten::zero_", "copy kernels"),
+        ("aten::embedding", "copy kernels"),
+        ("aten::normal_", "elementwise"),
+        ("aten::add_", "elementwise"),
+        ("aten::summary", "elementwise"),
+    ],
+)
+def test_an_elementwise_kernel_belongs_to_the_operation_that_launched_it(tmp_path, against, name, part):
+    op = {"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 1, "ts": 5, "dur": 20}
+    found = against(tmp_path / "step.json", [op, *kernel("vectorized_elementwise_kernel", 10, 50)])
+    assert parts(found)[part].recorded == pytest.approx(50e-6)
+
+
+def test_the_shipped_trace_of_its_own_job_has_the_same_optimizer_and_norms():
+    host = {"use": "pytorch", "in_step": 1.0}
+    found = explain(SHIPPED, simperf.make_scenario({**DDP, "frontend": host}))
+    kinds = parts(found)
+    for one in ("optimizer", "normalization", "products", "attention"):
+        assert kinds[one].recorded == pytest.approx(kinds[one].simulated, rel=1e-3), one
+        assert kinds[one].recorded_count == kinds[one].simulated_count
 
 
 def test_kernels_that_no_name_tells_are_noted(tmp_path, against):

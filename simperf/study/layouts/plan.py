@@ -227,7 +227,7 @@ def plan_layouts(
         The file is wrong; no layout divides the model; none fits, then with the nearest that does; or none can be
         simulated.
     """
-    check_engine(engine if engine != _AUTO else "serial")
+    check_engine(engine, chosen=_AUTO)
     if isinstance(request, Mapping):
         request = make_layouts(request)
     elif not isinstance(request, LayoutRequest):

@@ -19,6 +19,7 @@ from simperf.scenario.model_and_layout import read_model_table
 from simperf.schedules.registry import SCHEDULES
 from simperf.study.layouts.axes import LayoutAxes
 from simperf.study.planning.candidates import fabric_of
+from simperf.study.planning.prices import other_price
 from simperf.study.planning.reader import RequestTable
 from simperf.study.planning.request import PlanFailures, read_failures
 from simperf.training.strategies import GRADIENT_BUCKET
@@ -73,6 +74,7 @@ class TrainingMachine:
     price : float or None
         Of all servers [USD/h]; None where no price is known.
     price_source : str
+        Where `price` is from; where there is none, a price of another kind that is known.
     """
 
     name: str
@@ -206,6 +208,11 @@ def _read(toml: TomlFile) -> LayoutRequest:
     deadline, budget = head.quantity("deadline", "s", math.inf), head.quantity("budget", "USD", math.inf)
     tokens, force = head.number("tokens"), head.flag("force")
     top, within = table.count("top", 1), table.quantity("within", "1", zero=True)
+    if within > 1:
+        expected = 'at most 1, such as "2 %"'
+        table.wrong(
+            ("within",), "a share of the fastest step is expected", value=table.data["within"], expected=expected
+        )
     limit = table.quantity("time", "s", math.inf)
     for key in ("deadline", "budget"):
         if key in head and not tokens:
@@ -213,7 +220,8 @@ def _read(toml: TomlFile) -> LayoutRequest:
     for one in machines if budget < math.inf else ():
         if one.price is None:
             expected = f'[prices] own = {{ {one.name} = "10 USD/h" }}'
-            prices.wrong(("own",), f"there is no price for {one.name!r}, which the budget needs", expected=expected)
+            why = f"there is no price for {one.name!r}, which the budget needs"
+            prices.wrong(("own",), f"{why}; {one.price_source}" if one.price_source else why, expected=expected)
     failures = read_failures(failing)
     if failures is not None and not tokens:
         failing.wrong((), "they need a number of tokens that are trained", expected="[plan] tokens = 1e12")
@@ -347,7 +355,9 @@ def _machines(
             price = own.get(name, own.get(plan.name, plan.price))
             source = "the plan's file" if name in own or plan.name in own else plan.price_source
             whole = None if price is None else price * servers
-            found.append(TrainingMachine(name, gpus, servers, data, each, whole, source if whole is not None else ""))
+            if whole is None:  # said where a price is asked for
+                source = other_price(catalog, plan.name)
+            found.append(TrainingMachine(name, gpus, servers, data, each, whole, source))
     return found
 
 

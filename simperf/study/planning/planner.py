@@ -241,7 +241,7 @@ def plan(
         The file is wrong; too many candidates or draws, without ``plan.force``; or nothing is feasible: then the
         nearest candidate is named, and what would have to give.
     """
-    check_engine(engine if engine != _AUTO else "serial")
+    check_engine(engine, chosen=_AUTO)
     if isinstance(request, Mapping):
         request = make_request(request)
     elif not isinstance(request, Request):

@@ -13,7 +13,7 @@ from simperf.hardware import Catalog
 from simperf.study.planning.reader import RequestTable
 from simperf.units import parse
 
-__all__ = ["PriceList", "read_prices"]
+__all__ = ["PriceList", "other_price", "read_prices"]
 
 _KINDS = ("on_demand", "capacity_block")
 _NAMES = {"on_demand": "a price", "capacity_block": "a price of kind capacity_block"}
@@ -71,10 +71,14 @@ def read_prices(
         price, source = _of_catalog(catalog, instance, kind)
         if price is None and not needed:
             prices[instance] = math.nan
-            sources[instance] = f"no cost is named: the catalogue has no dated source of {_NAMES[kind]}"
+            other = other_price(catalog, instance, kind)
+            why = f"no cost is named: the catalogue has no dated source of {_NAMES[kind]}"
+            sources[instance] = f"{why}; {other}" if other else why
             continue
         if price is None:
             message = f"there is no {_NAMES[kind].partition(' ')[2]} for {instance!r}, which {needed} needs"
+            other = other_price(catalog, instance, kind)
+            message += f"; {other}" if other else ""
             table.problems.append(
                 table.toml.problem(
                     ("candidates", "instances"), message, expected=f'[prices] own = {{ {instance} = "10 USD/h" }}'
@@ -83,6 +87,15 @@ def read_prices(
             continue
         prices[instance], sources[instance] = price, source
     return PriceList(prices, sources)
+
+
+def other_price(catalog: Catalog, instance: str, kind: str = "on_demand") -> str:
+    """What the catalogue knows of an instance's price where it has none of a kind; empty if nothing."""
+    for other in _KINDS if instance in catalog.names("server") else ():
+        price, source = _of_catalog(catalog, instance, other)
+        if other != kind and price is not None:
+            return f"{price:g} USD/h is its price of kind {other} ({source})"
+    return ""
 
 
 def _of_catalog(catalog: Catalog, instance: str, kind: str) -> tuple[float | None, str]:

@@ -21,6 +21,8 @@ _ACTIVITIES = {"kernel": "kernel", "gpu_memcpy": "memcpy", "gpu_memset": "memset
 _CALLS = frozenset({"cuda_runtime", "cuda_driver"})
 _OPERATORS = "cpu_op"
 _STEP = "ProfilerStep#"
+#: how torch annotates the step of an optimizer, which counts as an operation that encloses others
+OPTIMIZER = "Optimizer.step"
 #: longest trace [s], largest copy [B], largest number of a step, characters of a name that are kept
 _LONGEST, _LARGEST, _MOST_NUMBER, _NAME = 1e5, 1e15, 1 << 62, 120
 _MICRO = 1e-6
@@ -161,7 +163,7 @@ def _wanted(row: Mapping[str, Any]) -> bool:
     category = _category(row)
     if category in _ACTIVITIES or category in _CALLS or category in (_OPERATORS, "cuda_sync"):
         return True
-    return category == "user_annotation" and str(row.get("name", "")).startswith(_STEP)
+    return category == "user_annotation" and str(row.get("name", "")).startswith((_STEP, OPTIMIZER))
 
 
 def _take(
@@ -193,7 +195,7 @@ def _take(
     thread = (_lane(row.get("pid")), _lane(row.get("tid")))
     if category in _CALLS:
         trace.calls.append(RuntimeCall(name, thread, start, end, correlation))
-    elif category == _OPERATORS:
+    elif category == _OPERATORS or name.startswith(OPTIMIZER):
         trace.operators.append(Operator(name, thread, start, end, given))
     elif category == "user_annotation":
         step = name.removeprefix(_STEP)

@@ -72,6 +72,9 @@ def written_trace() -> dict[str, Any]:
         rows.append(
             _row(category, _kernel(span, op), span.start, span.end - span.start, lane=(0, own["stream"]), **own)
         )
+    updates = {op.name for op in step.update}
+    own = [one for one in calls if one.name.removeprefix("launch ") in updates]
+    rows.append(_row("user_annotation", "Optimizer.step#Adam.step", own[0].start, own[-1].end - own[0].start))
     end = calls[-1].end
     rows.append(_row("cuda_runtime", "cudaDeviceSynchronize", end, result.time - end, correlation=2_000_000))
     return {
