@@ -101,17 +101,19 @@ def layers_of_stages(layers: int, parts: int) -> tuple[int, ...] | None:
     """Layers of each of several parts of a model: none where all have as many, None where they cannot be divided.
 
     Where the parts do not divide the layers, the embedding and the head count as a layer each, as Llama 3 has it
-    (arXiv 2407.21783, section 3.3.2).
+    (arXiv 2407.21783, section 3.3.2): with as many parts, the first has the embedding alone and the last the head.
 
     Examples
     --------
     >>> layers_of_stages(32, 8), layers_of_stages(126, 16)[:3], layers_of_stages(126, 5)
     ((), (7, 8, 8), None)
+    >>> layers_of_stages(6, 8)
+    (0, 1, 1, 1, 1, 1, 1, 0)
     """
     if layers % parts == 0:
         return ()
     each, left = divmod(layers + 2, parts)
-    if left or parts < 2 or each < 2:
+    if left or parts < 2 or layers < 1:
         return None
     return (each - 1, *[each] * (parts - 2), each - 1)
 

@@ -247,7 +247,7 @@ def _answer(request: LayoutRequest, found: list[Searched]) -> LayoutPlan:
     for one in found:
         for weighed, row in one.played:
             if row["error"] is not None:
-                failed.append((weighed.choice.name, str(row["error"]).splitlines()[0]))
+                failed.append((weighed.choice.name, _failure(str(row["error"]))))
                 continue
             made, why_not = _ranked_layout(request, one.machine, weighed.choice, weighed.bound, row)
             ranked.append(made)
@@ -311,6 +311,14 @@ def _ranked_layout(
         not late,
     )
     return made, why_not
+
+
+def _failure(error: str) -> str:
+    """Why a run failed, in a line; of one that is refused for its events, that it can be asked for."""
+    first, *more = error.splitlines()
+    if any("--force" in line for line in more):
+        return f"{first.partition(': ')[2].partition(' (read:')[0] or first}; --force simulates it"
+    return first
 
 
 def _with_failures(request: LayoutRequest, servers: int, precision: str, work: float) -> float:

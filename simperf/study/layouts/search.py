@@ -22,13 +22,19 @@ from simperf.study.executors import using, workers_of
 from simperf.study.journal import Journal, canonical
 from simperf.study.layouts.request import LayoutRequest
 from simperf.study.layouts.scenarios import layout_scenario
-from simperf.study.layouts.weighing import WeighedLayout, WeighedMachine
+from simperf.study.layouts.weighing import MOST_SEARCHED, WeighedLayout, WeighedMachine
 from simperf.study.points import Row, Task, failed_row
 from simperf.study.rows import read_row, row_problem
 from simperf.study.run_point import run_task
 from simperf.study.sweep import Progress
+from simperf.training.pipelined.excess import refused_events
 
 __all__ = ["MEMORY", "STEP", "TOKENS", "Searched", "search"]
+
+#: by how much a layout is faster by its bound, at least, for a run of more events than one run simulates unasked [1]
+LARGE_GAIN = 0.02
+#: time that such a run takes, about [s]: without as much before the end of a search none is begun
+_LARGE_RUN = 60.0
 
 #: metric by which layouts are ranked [s]
 STEP = "time per step"
@@ -78,6 +84,8 @@ class _Order:
     def __init__(self, machine: WeighedMachine, first: int, top: int, within: float) -> None:
         self.machine, self.first, self.top, self.within = machine, first, top, within
         self.rows: dict[int, Row] = {}
+        self._large: set[int] = set()
+        self._events = 0.0
         self.known = list(machine.fitting)
         self._ahead = [(one.bound, place) for place, one in enumerate(self.known)]
         self._tight: set[int] = set()
@@ -98,6 +106,23 @@ class _Order:
             found = known[place] if known and known[place] is not self.known[place] else None
             self.known[place] = found or self.machine.tightened(self.known[place])
             heapq.heapreplace(self._ahead, (self.known[place].bound, place))
+        return None
+
+    def large(self) -> int | None:
+        """Place of the next layout whose run was refused for its events, and which may be clearly faster than the best.
+
+        All of these together simulate `MOST_SEARCHED` events at most.
+        """
+        worst = self._worst(self.rows.values())
+        for place in sorted(self.rows, key=lambda each: (self.known[each].bound, each)):
+            if place in self._large:
+                continue
+            gained = self.known[place].bound * (1.0 + max(self.within, LARGE_GAIN)) <= worst
+            events = refused_events(str(self.rows[place]["error"])) if gained else None
+            if events is not None and self._events + events <= MOST_SEARCHED:
+                self._large.add(place)
+                self._events += events
+                return place
         return None
 
     def begin(self) -> None:
@@ -169,7 +194,7 @@ def search(
     with ExitStack() as stack:
         keeper = _Keeper(request, orders, cache=cache)
         stack.callback(keeper.cache.close)
-        study = {"simperf": __version__, "points": first, "study": keeper.identity()}
+        study = {"simperf": __version__, "points": 2 * first, "study": keeper.identity()}
         book = stack.enter_context(Journal(journal, study, read=keeper.read, fresh=fresh)) if journal else None
         kept = dict(book.rows) if book else {}
         pool = stack.enter_context(using(engine))
@@ -198,6 +223,11 @@ def search(
                 running[pool.submit(run_task, task)] = order, place, task
                 if len(running) >= workers_of(pool):
                     break
+            left = request.limit - (time.monotonic() - began)
+            for order, place in _large(orders, [one for one, _, _ in running.values()]) if left > _LARGE_RUN else ():
+                task = keeper.task(order, place, large=True)
+                known = kept.get(task["point"]) or keeper.known(task)
+                running[pool.submit(run_task, task) if known is None else _known(known)] = order, place, task
             if not running:
                 break
             done, _ = wait(running, return_when=FIRST_COMPLETED)
@@ -213,6 +243,13 @@ def search(
     return [order.done() for order in orders]
 
 
+def _known(row: Row) -> Future[Row]:
+    """A run that was made before."""
+    found: Future[Row] = Future()
+    found.set_result(row)
+    return found
+
+
 def _wanted(orders: Sequence[_Order]) -> Iterator[tuple[_Order, int]]:
     """Layouts that are to be simulated, one of each machine in turn."""
     going = list(orders)
@@ -225,6 +262,16 @@ def _wanted(orders: Sequence[_Order]) -> Iterator[tuple[_Order, int]]:
                 yield order, place
 
 
+def _large(orders: Sequence[_Order], busy: Sequence[_Order]) -> Iterator[tuple[_Order, int]]:
+    """Layouts of many events that are to be simulated, one of each machine of which nothing else is.
+
+    One at a time: so what is simulated does not depend on the number of workers.
+    """
+    for order in orders:
+        if order not in busy and order.wanted() is None and (place := order.large()) is not None:
+            yield order, place
+
+
 class _Keeper:
     """Tasks of layouts, and rows of earlier runs of them."""
 
@@ -233,17 +280,19 @@ class _Keeper:
         self.cache = Cache(cache_folder() if cache else None)
         self._cached = cache
         self._files: str | None = None
+        self._total = sum(len(order.machine.fitting) for order in orders)
 
-    def task(self, order: _Order, place: int) -> Task:
-        """The task that simulates a layout."""
+    def task(self, order: _Order, place: int, *, large: bool = False) -> Task:
+        """The task that simulates a layout, however many events it has where it is `large`."""
         one = order.machine.fitting[place]
+        data = layout_scenario(self.request, order.machine.machine, one.choice)
         return {
-            "point": order.first + place,
+            "point": order.first + place + (self._total if large else 0),
             "set": {},
             "seed": 0,
             "samples": 0,
             "record": False,
-            "data": layout_scenario(self.request, order.machine.machine, one.choice),
+            "data": data | ({"run": {"force": True}} if large else {}),
             "folder": self.request.folder,
             "path": str(Path(self.request.toml.path).absolute()) if self.request.toml.path else "",
             "name": one.choice.name,
@@ -262,9 +311,11 @@ class _Keeper:
         """The row of a journal's line."""
         row = read_row(text)
         number = row.get("point")
+        large = type(number) is int and self._total <= number
         for order in self.orders:
-            if type(number) is int and 0 <= number - order.first < len(order.machine.fitting):
-                if wrong := row_problem(row, self.task(order, number - order.first), needs=_NEEDED):
+            place = number - order.first - large * self._total if type(number) is int else -1
+            if 0 <= place < len(order.machine.fitting):
+                if wrong := row_problem(row, self.task(order, place, large=large), needs=_NEEDED):
                     raise InputError(Problem(wrong))
                 return row
         raise InputError(Problem("point: not one of the study"))

@@ -8,7 +8,7 @@ from typing import Any
 
 from simperf.errors import InputError, SimperfError
 from simperf.memory import DRIVER
-from simperf.run import MOST_EVENTS, session_of
+from simperf.run import session_of
 from simperf.study.layouts.axes import LayoutChoice, layout_choices
 from simperf.study.layouts.bounds import StepBounds
 from simperf.study.layouts.request import LayoutRequest, TrainingMachine
@@ -18,11 +18,14 @@ from simperf.training.job import Job
 from simperf.training.pipelined.excess import least_events
 from simperf.training.pipelined.fitting_changes import Divided
 
-__all__ = ["WeighedLayout", "WeighedMachine", "weigh"]
+__all__ = ["MOST_SEARCHED", "WeighedLayout", "WeighedMachine", "weigh"]
+
+#: events of all runs of a search that have more of them than a run simulates unasked: some minutes
+MOST_SEARCHED = 20_000_000
 
 
 #: why a crowded layout is not simulated
-_CROWDED = f"batch: more than {MOST_EVENTS:.3g} events would be simulated"
+_CROWDED = f"batch: more than {MOST_SEARCHED:.3g} events would be simulated"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +118,10 @@ def _least_events(job: Job, divided: Divided) -> float:
 def _largest_batch(job: Job, divided: Divided) -> int | None:
     """Largest batch of which a layout's run is not refused, by its numbers alone; None where that asked for is not."""
     events = _least_events(job, divided)
-    if events <= MOST_EVENTS:
+    if events <= MOST_SEARCHED:
         return None
     group = divided.layout.dp * divided.strategy.microbatch
-    return math.floor(divided.batch * MOST_EVENTS / events / group) * group
+    return math.floor(divided.batch * MOST_SEARCHED / events / group) * group
 
 
 def weigh(request: LayoutRequest, machine: TrainingMachine) -> WeighedMachine:

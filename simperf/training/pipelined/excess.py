@@ -6,6 +6,7 @@ whatever is simulated at once. Where layers are not closed, each of their items 
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from math import ceil, floor
@@ -19,12 +20,15 @@ from simperf.training.strategies import ModelParallel
 from simperf.workload.op import Op
 from simperf.workload.transformers.passes import Sync
 
-__all__ = ["least_events", "refuse_numbers", "refuse_processes"]
+__all__ = ["least_events", "refuse_numbers", "refuse_processes", "refused_events"]
 
 #: events of a pass of a stage (counted by test_excess), and of a pass over a layer, at least
 PASS, LAYER = 6.0, 2.0
 #: events of a kernel that is launched by itself, and of a collective, which is awaited too
 KERNEL, COLLECTIVE = 0.9, 10.0
+#: how a refusal begins, with the events of the job
+_REFUSED = "about {:.3g} events would be simulated"
+_READ = re.compile(re.escape(_REFUSED).replace(r"\{:\.3g\}", r"(\S+)"))
 #: events of a piece of the states that the host's memory holds: two copies and an update
 PIECE = 6.0
 
@@ -159,6 +163,18 @@ def _excess(events: float, most: float, layout: Layout, strategy: ModelParallel,
 
 
 def _refusal(events: float, most: float, key: str, value: str, expected: str) -> InputError:
-    message = f"about {events:.3g} events would be simulated, more than {most:.3g}"
+    message = f"{_REFUSED.format(events)}, more than {most:.3g}"
     told = f"{expected}; or --force (run.force = true), which simulates them all"
     return InputError(Problem(message, key=key, value=value, expected=told))
+
+
+def refused_events(error: str) -> float | None:
+    """Events that a job would simulate, as the error of its refusal says it; None of any other error.
+
+    Examples
+    --------
+    >>> refused_events("batch: about 5.58e+06 events would be simulated, more than 3e+06 (read: 2048)")
+    5580000.0
+    """
+    found = _READ.search(error)
+    return float(found[1]) if found else None
