@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from simperf.hardware import ProfilePart
     from simperf.scenario.profile_use import ProfileUse
 
-__all__ = ["Attempt", "run", "run_placed", "run_variants", "session_of", "settle_answers"]
+__all__ = ["Attempt", "run", "run_placed", "run_variants", "run_within", "session_of", "settle_answers"]
 
 #: new objects after which Python looks for garbage while a run goes on; nearly all that a run makes either stays or is
 #: freed without a look, and 700, the usual number, costs a seventh of its time
@@ -99,16 +99,7 @@ def run(
         raise InputError(Problem("no such choice", key="unused", value=repr(unused), expected="refuse or tell"))
     if isinstance(scenario, Scenario):
         chosen = pick_variant(scenario, variant) if variant else scenario
-        changed = change_scenario(chosen, set, seed=seed, profile=profile)
-        try:
-            return _play(changed, record, watch, unused)
-        except InputError as error:
-            from simperf.scenario.placing import renamed
-
-            named = renamed(error, changed)
-            if named is error:
-                raise
-            raise named from error
+        return _play_named(change_scenario(chosen, set, seed=seed, profile=profile), record, watch, unused)
     loaded = load_scenario(scenario, set, variant=variant, profile=profile, seed=seed)
     try:
         return _play(loaded, record, watch, unused)
@@ -118,15 +109,40 @@ def run(
         raise placed(error, loaded) from error
 
 
+def run_within(scenario: Scenario, most: int, *, record: bool = True) -> Result:
+    """As `run` of a scenario that is read, with another limit of events than `MOST_EVENTS`; unused options are told."""
+    return _play_named(scenario, record, None, "tell", most)
+
+
+def _play_named(
+    scenario: Scenario,
+    record: bool,
+    watch: Callable[[Simulation], object] | None,
+    unused: Literal["refuse", "tell"],
+    limit: int = MOST_EVENTS,
+) -> Result:
+    """Simulate a scenario that is read; errors name keys as the scenario has them."""
+    try:
+        return _play(scenario, record, watch, unused, limit)
+    except InputError as error:
+        from simperf.scenario.placing import renamed
+
+        named = renamed(error, scenario)
+        if named is error:
+            raise
+        raise named from error
+
+
 def _play(
     scenario: Scenario,
     record: bool,
     watch: Callable[[Simulation], object] | None,
     unused: Literal["refuse", "tell"],
+    limit: int = MOST_EVENTS,
 ) -> Result:
     """Simulate a scenario that is ready."""
     recorder = Recorder() if record else None
-    most = None if scenario.force else MOST_EVENTS
+    most = None if scenario.force else limit
     if most is not None and scenario.program.events(scenario.parameters) > most:
         from simperf.programs.event_limit import refuse_excess
 

@@ -65,7 +65,8 @@ def point_key(task: Mapping[str, Any], *, files: str) -> str:
     files : str
         Hash of files that the scenario names, from `folder_hash`.
     """
-    content = {key: task[key] for key in ("set", "seed", "samples", "record", "data", "name")}
+    keys = ("set", "seed", "samples", "record", "data", "name", "most")
+    content = {key: task[key] for key in keys if key in task}
     return hashlib.sha256(canonical([_fingerprint(), files, content]).encode()).hexdigest()
 
 

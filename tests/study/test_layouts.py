@@ -4,6 +4,7 @@ import csv
 import json
 import random
 import re
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -273,7 +274,7 @@ def test_a_batch_that_no_layout_divides_is_refused():
 def test_a_batch_of_too_many_micro_batches_is_refused_before_any_run():
     narrow = {"tp": 4, "pp": 2, "sharding": "zero-1", "recompute": "full", "schedule": "1f1b"}
     with pytest.raises(InputError, match="many micro-batches") as caught:
-        plan_layouts(asked(batch=1_000_000, **narrow), cache=False)
+        plan_layouts(asked(batch=8_000_000, **narrow), cache=False)
     (problem,) = caught.value.problems
     assert problem.key.endswith("batch")
     most = int(problem.expected.split()[2].rstrip(","))
@@ -284,11 +285,60 @@ def test_a_batch_of_too_many_micro_batches_is_refused_before_any_run():
 
 def test_layouts_of_too_many_micro_batches_are_left_out_and_counted():
     narrow = {"tp": 4, "pp": 2, "sharding": "zero-1", "recompute": "full", "schedule": "1f1b"}
-    request = asked(batch=160_000, **narrow, microbatch=[1, 8])
+    request = asked(batch=1_280_000, **narrow, microbatch=[1, 8])
     machine = weigh(request, request.machines[0])
     assert {one.choice.microbatch for one in machine.fitting} == {8}
-    assert machine.refusals == {"batch: more than 3e+06 events would be simulated": 1}
+    assert machine.refusals == {"batch: more than 2e+07 events would be simulated": 1}
     assert [one.choice.microbatch for one in machine.crowded] == [1]
+
+
+@pytest.fixture
+def small_limits(monkeypatch):
+    """A run is refused beyond 3,000 events, and those of a search that have more may have a million."""
+    monkeypatch.setattr("simperf.study.run_point.MOST_EVENTS", 3_000)
+    monkeypatch.setattr("simperf.study.layouts.search.MOST_SEARCHED", 1_000_000)
+    monkeypatch.setattr("simperf.study.layouts.weighing.MOST_SEARCHED", 1_000_000)
+
+
+_MANY = {"tp": 4, "pp": 2, "cp": 1, "sharding": "zero-1", "recompute": ["none", "full"], "schedule": "1f1b"}
+
+
+def test_a_run_of_many_events_is_made_where_it_may_be_clearly_faster(small_limits):
+    """What is found is what a search without limits finds; its runs do not depend on the number of workers."""
+    request = asked(batch=512, **_MANY, microbatch=1)
+    found, whole = plan_layouts(request, cache=False), plan_layouts(replace(request, force=True), cache=False)
+    assert found.winner.choice == whole.winner.choice
+    assert found.winner.step == whole.winner.step
+    assert not found.failed
+    with ThreadPoolExecutor(2) as pool:  # threads have the limits of the test
+        two = plan_layouts(request, engine=pool, cache=False)
+    assert [one.step for one in two.ranked] == [one.step for one in found.ranked]
+
+
+def test_runs_of_many_events_end_where_all_together_would_have_too_many(small_limits, monkeypatch):
+    monkeypatch.setattr("simperf.study.layouts.search.MOST_SEARCHED", 3_500)
+    with pytest.raises(InputError, match=r"no layout can be simulated.*--force simulates it"):
+        plan_layouts(asked(batch=512, **_MANY, microbatch=1), cache=False)
+
+
+def test_no_run_of_many_events_begins_where_the_search_ends_sooner(small_limits):
+    with pytest.raises(InputError, match="no layout can be simulated"):
+        plan_layouts(replace(asked(batch=512, **_MANY, microbatch=1), limit=30.0), cache=False)
+
+
+def test_a_search_that_was_interrupted_keeps_runs_of_many_events(small_limits, tmp_path):
+    request, journal = asked(batch=512, **_MANY, microbatch=1), str(tmp_path / "found.journal")
+    first = plan_layouts(request, journal=journal, cache=False)
+    seen = []
+
+    class Watching(Serial):
+        def submit(self, work, task):
+            seen.append(task)
+            return super().submit(work, task)
+
+    again = plan_layouts(request, journal=journal, engine=Watching(), cache=False)
+    assert not seen
+    assert [one.step for one in again.ranked] == [one.step for one in first.ranked]
 
 
 def test_layouts_of_too_many_micro_batches_may_be_faster():

@@ -2,9 +2,9 @@
 
 Llama 3 405B (arXiv 2407.21783, table 4) and MegaScale (arXiv 2402.15627, table 2) name the layout that was chosen for
 many GPUs by its tp and pp; none has context parallelism. The search is among all layouts, those without context
-parallelism, and those with the printed axes; ratios of the fastest steps say how far the published one is behind. vTrain (arXiv 2312.12391) measured many
-layouts of one model on one number of GPUs: their order as measured beside their order as predicted is told by
-Spearman's rank correlation.
+parallelism, and those with the printed axes; ratios of the fastest steps say how far the published one is behind.
+vTrain (arXiv 2312.12391) measured many layouts of one model on one number of GPUs: their order as measured beside
+their order as predicted is told by Spearman's rank correlation.
 """
 
 import sys

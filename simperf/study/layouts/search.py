@@ -283,19 +283,19 @@ class _Keeper:
         self._total = sum(len(order.machine.fitting) for order in orders)
 
     def task(self, order: _Order, place: int, *, large: bool = False) -> Task:
-        """The task that simulates a layout, however many events it has where it is `large`."""
+        """The task that simulates a layout; where it is `large`, of as many events as a search may have of such."""
         one = order.machine.fitting[place]
-        data = layout_scenario(self.request, order.machine.machine, one.choice)
         return {
             "point": order.first + place + (self._total if large else 0),
             "set": {},
             "seed": 0,
             "samples": 0,
             "record": False,
-            "data": data | ({"run": {"force": True}} if large else {}),
+            "data": layout_scenario(self.request, order.machine.machine, one.choice),
             "folder": self.request.folder,
             "path": str(Path(self.request.toml.path).absolute()) if self.request.toml.path else "",
             "name": one.choice.name,
+            **({"most": MOST_SEARCHED} if large else {}),
         }
 
     def identity(self) -> str:
