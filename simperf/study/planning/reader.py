@@ -37,7 +37,7 @@ class RequestTable:
         self.data: dict[str, Any] = given
         for key in given:
             if key not in known:
-                self.wrong((key,), f"unknown key{nearest(key, known)}")
+                self.wrong((key,), f"unknown key{nearest(key, known, show=len(known))}")
 
     def wrong(self, key: Key, message: str, *, value: object = "", expected: str = "") -> None:
         """Add a problem at a key of the table."""
