@@ -110,7 +110,7 @@ def run(
 
 
 def run_within(scenario: Scenario, most: int, *, record: bool = True) -> Result:
-    """As `run` of a scenario that is read, with another limit of events than `MOST_EVENTS`; options without effect are reported."""
+    """As `run` of a scenario that is read, with another limit of events; options without effect are reported."""
     return _play_named(scenario, record, None, "tell", most)
 
 
