@@ -310,6 +310,7 @@ def test_a_run_of_many_events_is_made_where_it_may_be_clearly_faster(small_limit
     assert found.winner.choice == whole.winner.choice
     assert found.winner.step == whole.winner.step
     assert not found.failed
+    assert all(found.scenario(one.number).force for one in found.ranked), "they are simulated again as they were"
     with ThreadPoolExecutor(2) as pool:  # threads have the limits of the test
         two = plan_layouts(request, engine=pool, cache=False)
     assert [one.step for one in two.ranked] == [one.step for one in found.ranked]
@@ -345,6 +346,7 @@ def test_layouts_of_too_many_micro_batches_may_be_faster():
     """The gap of the bound has them, as runs that failed."""
     narrow = {"tp": 4, "pp": 2, "sharding": "zero-1", "recompute": "full", "schedule": "1f1b", "microbatch": 1}
     found = plan_layouts(asked(**narrow), cache=False)
+    assert not found.scenario(1).force
     (searched,) = found.searched
     assert found.gap() == 0.0
     fast = replace(searched.machine.fitting[0], bound=found.ranked[0].step / 2)

@@ -80,7 +80,10 @@ class LayoutPlan:
             expected = f"1 to {len(self.ranked)}"
             raise InputError(Problem(f"there is no layout {number}", file="--explain", expected=expected))
         one = self.ranked[number - 1]
-        return make_scenario(layout_scenario(self.request, one.machine, one.choice), folder=self.request.folder)
+        data = layout_scenario(self.request, one.machine, one.choice)
+        if any(one.choice in each.large for each in self.searched if each.machine.machine == one.machine):
+            data["run"] = {"force": True}  # the search took its many events upon itself
+        return make_scenario(data, folder=self.request.folder)
 
     def counts(self) -> dict[str, int]:
         """How many layouts were looked at, and what became of them."""

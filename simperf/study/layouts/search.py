@@ -20,6 +20,7 @@ from simperf.errors import EngineError, InputError, Problem
 from simperf.study.cache import Cache, cache_folder, folder_hash, point_key
 from simperf.study.executors import using, workers_of
 from simperf.study.journal import Journal, canonical
+from simperf.study.layouts.axes import LayoutChoice
 from simperf.study.layouts.request import LayoutRequest
 from simperf.study.layouts.scenarios import layout_scenario
 from simperf.study.layouts.weighing import MOST_SEARCHED, WeighedLayout, WeighedMachine
@@ -56,12 +57,15 @@ class Searched:
         What was not simulated, by rising bound, some of which are tighter than those of `machine`.
     finished : bool
         Whether the search came to its end: the bound of all that is left exceeds the best time.
+    large : frozenset of LayoutChoice
+        Those of more events than a run simulates unasked.
     """
 
     machine: WeighedMachine
     played: tuple[tuple[WeighedLayout, Row], ...]
     left: tuple[WeighedLayout, ...]
     finished: bool
+    large: frozenset[LayoutChoice] = frozenset()
 
 
 class _Order:
@@ -151,7 +155,8 @@ class _Order:
         left = tuple(alone.known[place] for place in others)
         worst = self._worst(alone.rows.values())
         played = tuple((alone.known[place], row) for place, row in alone.rows.items())
-        return Searched(self.machine, played, left, not left or left[0].bound > worst)
+        large = frozenset(self.known[place].choice for place in self._large)
+        return Searched(self.machine, played, left, not left or left[0].bound > worst, large)
 
 
 def step_time(row: Row) -> float:
