@@ -109,8 +109,11 @@ def run(
         raise placed(error, loaded) from error
 
 
-def run_within(scenario: Scenario, most: int, *, record: bool = True) -> Result:
-    """As `run` of a scenario that is read, with another limit of events; options without effect are reported."""
+def run_within(scenario: Scenario, most: int | None, *, record: bool = True) -> Result:
+    """As `run` of a scenario that is read, of at most `most` events; options without effect are reported.
+
+    Without a number the limit is that of any run.
+    """
     return _play_named(scenario, record, None, "tell", most)
 
 
@@ -119,7 +122,7 @@ def _play_named(
     record: bool,
     watch: Callable[[Simulation], object] | None,
     unused: Literal["refuse", "tell"],
-    limit: int = MOST_EVENTS,
+    limit: int | None = None,
 ) -> Result:
     """Simulate a scenario that is read; errors name keys as the scenario has them."""
     try:
@@ -138,11 +141,11 @@ def _play(
     record: bool,
     watch: Callable[[Simulation], object] | None,
     unused: Literal["refuse", "tell"],
-    limit: int = MOST_EVENTS,
+    limit: int | None = None,
 ) -> Result:
     """Simulate a scenario that is ready."""
     recorder = Recorder() if record else None
-    most = None if scenario.force else limit
+    most = None if scenario.force else limit or MOST_EVENTS
     if most is not None and scenario.program.events(scenario.parameters) > most:
         from simperf.programs.event_limit import refuse_excess
 

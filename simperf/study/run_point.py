@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from simperf.errors import SimperfError
-from simperf.run import MOST_EVENTS, run_within
+from simperf.run import run_within
 from simperf.study.points import Row, base_scenario, failed_row, point_scenario, result_row, with_speeds
 from simperf.study.uncertainty import predict
 
@@ -29,7 +29,7 @@ def run_task(task: Mapping[str, Any]) -> Row:
         else:
             # a point without the metric that is asked for still has its other numbers
             made = replace(point_scenario(task), answer=None)
-            result = run_within(made, task.get("most", MOST_EVENTS), record=task["record"])
+            result = run_within(made, task.get("most"), record=task["record"])
         return result_row(task, result)
     except SimperfError as error:
         return failed_row(task, str(error))

@@ -4,6 +4,7 @@ import csv
 import json
 import random
 import re
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -295,7 +296,7 @@ def test_layouts_of_too_many_micro_batches_are_left_out_and_counted():
 @pytest.fixture
 def small_limits(monkeypatch):
     """A run is refused beyond 3,000 events, and those of a search that have more may have a million."""
-    monkeypatch.setattr("simperf.study.run_point.MOST_EVENTS", 3_000)
+    monkeypatch.setattr(sys.modules["simperf.run"], "MOST_EVENTS", 3_000)
     monkeypatch.setattr("simperf.study.layouts.search.MOST_SEARCHED", 1_000_000)
     monkeypatch.setattr("simperf.study.layouts.weighing.MOST_SEARCHED", 1_000_000)
 
