@@ -245,7 +245,9 @@ def _search(
         Path(f"{output}.journal").unlink(missing_ok=True)
         note(f"wrote {output}")
     if (report := given.get("report")) is not None:
-        first = found.scenario(1)
-        winner = {"command": typed(), "winner": play(first), "machine": first.machine}
-        write_report(report, lambda pages: pages.layouts_report(found, **winner), given.get("language", "en"))
+        first = found.detailed()
+        winner: dict[str, Any] = {} if first is None else {"winner": play(first), "machine": first.machine}
+        write_report(
+            report, lambda pages: pages.layouts_report(found, command=typed(), **winner), given.get("language", "en")
+        )
     return 0

@@ -36,6 +36,8 @@ _ACTIVATIONS = {
     "squared-relu": "squared_relu",
     "gelu": "",
 }
+#: optimizers whose states data-parallel ranks share
+_DISTRIBUTED = ("distributed_fused_adam", "mcore_distributed_optim")
 #: keys that stand for something else than an option of their name, by their end
 _SPECIAL = (
     *("precision", "activation", "activation_func", "virtual_pipeline_model_parallel_size", "mixed_precision"),
@@ -143,7 +145,7 @@ def draft_nemo(options: JobOptionsRead, draft: JobDraft, *, gpus: int, on: str) 
     elif options["activations_checkpoint_method"]:
         options.values["recompute_method"] = options.values.pop("activations_checkpoint_method")
         options.values.setdefault("recompute_granularity", "full")
-    if str(options["optimizer"]) == "distributed_fused_adam":
+    if str(options["optimizer"]) in _DISTRIBUTED:
         options.values["use_distributed_optimizer"] = True
         options.values["optimizer"] = "adam"
     draft_megatron(options, draft, gpus=gpus, on=on)

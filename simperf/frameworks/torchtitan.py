@@ -161,6 +161,12 @@ def _batch(options: JobOptionsRead, draft: JobDraft) -> None:
     if whole < 1 or whole % (local * dp):
         message = f"no multiple of {options.argument('local_batch')} {local} x {dp} data-parallel ranks"
         options.problems.append(options.problem("global_batch", message, expected=f"a multiple of {local * dp}"))
+    elif options["pp"] > 1 and whole > local * dp:
+        passes, each = whole // (local * dp), local // each
+        options.notes.append(
+            f"{options.argument('global_batch')}: torchtitan drains the pipeline after each {each} micro-batches, "
+            f"{passes} times a step; simulated is one pipeline of {passes * each}, so that the bubble is too short"
+        )
 
 
 def _schedule(options: JobOptionsRead, draft: JobDraft, layers: int) -> int:

@@ -30,6 +30,19 @@ _NAMES = (
         re.compile(r"(?<!float16_)copy|cat(array|_)|transpose|memset|fill|memcpy|gather|scatter", re.IGNORECASE),
     ),
 )
+#: kernels that communicate beside those of NCCL: DeepEP's, torch's symmetric memory, Transformer Engine's user buffers
+_COMMUNICATION = (
+    ("dispatch", re.compile(r"deep_ep.*dispatch")),
+    ("combine", re.compile(r"deep_ep.*combine")),
+    ("all-reduce", re.compile(r"(one|two)_shot_all_reduce|multimem_all_reduce")),
+    ("communication", re.compile(r"deep_ep|nvshmem|userbuffers|multimem_all_")),
+)
+#: kernels that torch.compile writes, whose names list operations: a product, or one that reduces
+_COMPILED = (
+    ("products", re.compile(r"triton_tem_.*mm")),
+    ("normalization", re.compile(r"triton_(red|per)_.*(rsqrt|var_mean)")),
+    ("reduction", re.compile(r"triton_(red|per)_")),
+)
 #: part of an elementwise kernel by the operation that launched it
 _OPERATIONS = (
     ("normalization", re.compile(r"norm(?!al_|al$)|softmax", re.IGNORECASE)),
@@ -86,7 +99,10 @@ def recorded_step(file: TraceFile, step: int) -> tuple[StepSide, int]:
         launched, operators = launches.get(one.correlation, (one.start, ()))
         launched = min(launched + delay, one.start)
         kind = classify(one, operators)
-        if kind.kind == "collective":
+        other = next((label for label, pattern in _COMMUNICATION if pattern.search(one.name)), "")
+        if other and kind.kind != "collective":
+            found.append(GpuInterval(one.start, one.end, "communication", f"exposed {other}", launched))
+        elif kind.kind == "collective":
             name = kind.collective.name if kind.collective is not None else ""
             messages = re.search(r"send|recv", one.name, re.IGNORECASE)
             label = name or (MESSAGES if messages else "communication")
@@ -164,7 +180,11 @@ def _by_name(activity: GpuActivity, operators: Sequence[Operator]) -> str:
         return "optimizer"
     if activity.kind == "memset":
         return "copy kernels"
-    own = next((part for part, pattern in _NAMES if pattern.search(activity.name)), ELEMENTWISE)
+    name = activity.name
+    compiled = name.startswith("triton_")
+    name = name.replace("_to_copy", "") if compiled else name  # a cast within a kernel
+    names = (*_NAMES, *_COMPILED) if compiled else _NAMES
+    own = next((part for part, pattern in names if pattern.search(name)), ELEMENTWISE)
     if own != ELEMENTWISE or not operators:
         return own
     return next((part for part, pattern in _OPERATIONS if pattern.search(operators[0].name)), ELEMENTWISE)

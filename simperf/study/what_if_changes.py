@@ -101,7 +101,8 @@ def what_if_scenario(
     for one in changes:
         known = {each.name for each in resources(changed)}  # another server has other links
         for name, factor in one.speeds.items():
-            factors[_now(name, changed, known)] = factor
+            found = _now(name, one, changed, known)
+            factors |= {found: factor} if found else {}
     return speed_up(changed, factors) if factors else changed
 
 
@@ -124,15 +125,18 @@ def _both(first: Sequence[float], second: Sequence[float]) -> list[float]:
     return [one * other for one, other in zip(*pad, strict=True)]
 
 
-def _now(name: str, scenario: Scenario, known: set[str]) -> str:
-    """Name of a resource; ``network`` and ``nvlink`` stand for links of the machine."""
+def _now(name: str, change: WhatIfChange, scenario: Scenario, known: set[str]) -> str:
+    """Name of a resource of the changed machine: links that it lacks are others of the same place.
+
+    It is empty where that place has none, as between servers of which one is left.
+    """
     if name in known:
         return name
-    found = _links(scenario.machine, name.partition(" ")[0]) if scenario.machine is not None else []
-    for link in found:
-        if link in known:
-            return link
-    raise InputError(Problem("the machine has no such links", file=OPTION, value=name, expected="others"))
+    place = change.name.partition("=")[0]
+    if place not in ("network", "nvlink"):
+        raise InputError(Problem("the machine has no such links", file=OPTION, value=name, expected="others"))
+    found = _links(scenario.machine, place) if scenario.machine is not None else []
+    return next((link for link in found if link in known), "")
 
 
 def _read(scenario: Scenario, word: str) -> WhatIfChange:
@@ -173,7 +177,9 @@ def _factor(word: str, value: str) -> float:
         factor = math.nan
     if not 1e-6 <= factor <= 1e6:
         raise InputError(
-            Problem("a factor above 0 is expected", file=OPTION, value=word, expected="such as 2x or 0.8x")
+            Problem(
+                "a factor above 0 is expected, from 1e-6 to 1e6", file=OPTION, value=word, expected="such as 2x or 0.8x"
+            )
         )
     if factor == 1.0:
         raise InputError(Problem("changes nothing", file=OPTION, value=word, expected="a factor other than 1"))

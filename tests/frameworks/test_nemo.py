@@ -72,6 +72,13 @@ def test_a_recipe(tmp_path):
     assert any(one.startswith("trainer.mine (line ") for one in job.notes)
 
 
+@pytest.mark.parametrize("name", ["distributed_fused_adam", "mcore_distributed_optim"])
+def test_distributed_optimizers_share_their_states(tmp_path, name):
+    job = imported(tmp_path, CONFIGURATION.replace("distributed_fused_adam", name))
+    assert job.scenario.parameters["layout"].sharding == "zero-1"
+    assert not any(name in one for one in job.notes)
+
+
 def test_a_configuration_with_references(tmp_path):
     job = imported(tmp_path, CONFIGURATION)
     model, layout, program = job.tables["model"], job.scenario.parameters["layout"], job.tables["program"]

@@ -114,6 +114,13 @@ def test_a_wider_domain_of_nvlink(job):
     assert found.alone[0].path.get("exposed data", 0.0) < found.base.path["exposed data"]
 
 
+def test_a_faster_network_of_one_domain_changes_nothing(job):
+    """The rack that has all GPUs has no links between servers, and its NVLinks stay as they are."""
+    found = what_if(job, ["network=2x,domain=72"])
+    assert found.together.value == what_if(job, "domain=72").together.value
+    assert found.interaction == pytest.approx(-found.alone[0].change)
+
+
 def on(server, **table):
     return simperf.make_scenario({**JOB, "machine": {**JOB["machine"], "server": server}, **table})
 

@@ -19,6 +19,8 @@ __all__ = ["LayoutAxes", "LayoutChoice", "layers_of_stages", "layout_choices"]
 _LEAST_TOKENS = 4096
 #: samples of a micro-batch at most, where the axis is not given
 _MOST_SAMPLES = 8
+#: parts of the model on a stage at most, where the axis is not given: the bubble is a 64th of a plain pipeline's then
+_MOST_CHUNKS = 64
 #: sharding, where the axis is not given: states alone; or weights too, where no pipeline has its own part of them
 _SHARDINGS: tuple[Sharding, ...] = ("zero-1", "zero-3")
 
@@ -202,7 +204,7 @@ def _orders(axes: LayoutAxes, layers: int, pp: int, microbatches: int) -> Iterat
             most = (layers + 2) // pp
             yield from (
                 (schedule, one)
-                for one in axes.chunks or range(2, most + 1)
+                for one in axes.chunks or range(2, min(most, _MOST_CHUNKS) + 1)
                 if 1 < one <= most and layers_of_stages(layers, pp * one) is not None
             )
 

@@ -81,9 +81,17 @@ class LayoutPlan:
             raise InputError(Problem(f"there is no layout {number}", file="--explain", expected=expected))
         one = self.ranked[number - 1]
         data = layout_scenario(self.request, one.machine, one.choice)
-        if any(one.choice in each.large for each in self.searched if each.machine.machine == one.machine):
+        if self._large(one):
             data["run"] = {"force": True}  # the search took its many events upon itself
         return make_scenario(data, folder=self.request.folder)
+
+    def detailed(self) -> Scenario | None:
+        """The winner's scenario, for a step in detail; None where its timeline would have too many events."""
+        return None if self._large(self.winner) else self.scenario()
+
+    def _large(self, one: RankedLayout) -> bool:
+        """Whether a layout has more events than a run simulates unasked."""
+        return any(one.choice in each.large for each in self.searched if each.machine.machine == one.machine)
 
     def counts(self) -> dict[str, int]:
         """How many layouts were looked at, and what became of them."""
@@ -168,15 +176,16 @@ class LayoutPlan:
     def report(self, path: str | os.PathLike[str]) -> None:
         """Write a page that needs no network: the ranking, the search, and a step of the winner in detail.
 
-        The winner is simulated once more, for its timeline.
+        The winner is simulated once more, for its timeline, unless that would have too many events.
 
         Raises
         ------
         InputError
             The name does not end in ``.html``, or the file cannot be written.
         """
-        best = self.scenario()
-        write_page(path, lambda pages: pages.layouts_report(self, winner=run(best), machine=best.machine))
+        best = self.detailed()
+        winner: dict[str, Any] = {} if best is None else {"winner": run(best), "machine": best.machine}
+        write_page(path, lambda pages: pages.layouts_report(self, **winner))
 
     def _repr_html_(self) -> str:
         header = ["#", "group", "layout", "GPUs", "step [s]", "MFU", "memory [GB]", "why"]
