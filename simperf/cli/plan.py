@@ -229,7 +229,8 @@ def _search(
     except InputError as error:  # without a file, options said what cannot be
         raise InputError([_of_option(one) for one in error.problems]) from None
     except KeyboardInterrupt:
-        kept = f"; {journal} keeps them, and the same command continues" if journal is not None else ""
+        same = "the same command without --fresh" if given.get("fresh") else "the same command"
+        kept = f"; {journal} keeps them, and {same} continues" if journal and Path(journal).exists() else ""
         note(f"interrupted after {shown.done} layouts{kept}")
         return 130
     finally:

@@ -90,7 +90,8 @@ def sweep(
         )
     except KeyboardInterrupt:
         shown.end()
-        kept = f"; {journal_of(output_file)} keeps them, and the same command continues" if output_file else ""
+        same = "the same command without --fresh" if fresh else "the same command"
+        kept = f"; {journal_of(output_file)} keeps them, and {same} continues" if output_file else ""
         note(f"interrupted after {shown.done} points{kept}")
         return 130
     shown.end()

@@ -109,7 +109,9 @@ def _chunks(options: JobOptionsRead, stages: int, layers: int) -> int:
         message = f"contradicts {options.argument(both[1])}"
         options.problems.append(options.problem(both[0], message, expected="one of them"))
     if both[1] in options:
-        return int(options[both[1]])
+        if options[both[1]] < 1:
+            options.problems.append(options.problem(both[1], "is no number of parts", expected="1 or more"))
+        return max(1, int(options[both[1]]))
     each = options[both[0]]
     if each is None:
         return 1

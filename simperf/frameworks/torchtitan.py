@@ -147,7 +147,7 @@ def _batch(options: JobOptionsRead, draft: JobDraft) -> None:
         each = options["microbatch"]
         if "microbatches" in options:
             name, each = "microbatches", local // max(1, options["microbatches"])
-    if local < 1 or each < 1 or local % each:
+    if local < 1 or each < 1 or local % each or (name == "microbatches" and local % options["microbatches"]):
         message = f"{options.argument('local_batch')} {local} is no multiple of it"
         options.problems.append(options.problem(name, message, expected=f"a divisor of {local}"))
         return

@@ -135,7 +135,7 @@ def summary(found: LayoutPlan) -> Iterator[str]:
         yield told
     for machine in request.machines:
         if machine.price is None:
-            other = f" ({machine.price_source})" if machine.price_source else ""
+            other = f" ({machine.other_price})" if machine.other_price else ""
             yield f"No price is known for {machine.name}{other}: --price or [prices] own gives one."
         elif machine.price_source:
             price = f"{machine.name}: {machine.price:,.2f} USD/h for {machine.gpus} GPUs ({machine.price_source})"

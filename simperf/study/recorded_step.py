@@ -183,7 +183,7 @@ def _by_name(activity: GpuActivity, operators: Sequence[Operator]) -> str:
     name = activity.name
     compiled = name.startswith("triton_")
     name = name.replace("_to_copy", "") if compiled else name  # a cast within a kernel
-    names = (*_NAMES, *_COMPILED) if compiled else _NAMES
+    names = (*_COMPILED[:2], *_NAMES, *_COMPILED[2:]) if compiled else _NAMES
     own = next((part for part, pattern in names if pattern.search(name)), ELEMENTWISE)
     if own != ELEMENTWISE or not operators:
         return own

@@ -322,7 +322,7 @@ def _is_bf16(scenario: Scenario) -> bool:
 def _batch(scenario: Scenario, value: str) -> WhatIfChange:
     """Another batch: a number of samples, or a factor of today's, which may be that of a GPU."""
     word, key = f"batch={value}", "batch"
-    number = value.isdigit() and len(value) < 10
+    number = value.isascii() and value.isdecimal() and len(value) < 10
     if scenario.parameters.get("batch_per_gpu"):
         key = "batch_per_gpu"
         if number:

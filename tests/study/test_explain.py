@@ -260,6 +260,8 @@ def test_wrong_traces(tmp_path, text):
         ("triton_per_fused_native_layer_norm_3", "normalization"),
         ("triton_red_fused_sum_0", "reduction"),
         ("triton_tem_fused_mm_12", "products"),
+        ("triton_tem_fused_addmm_native_layer_norm_transpose_1", "products"),
+        ("triton_red_fused__to_copy_mean_transpose_rsqrt_4", "normalization"),
         ("void cudnn::fusion::convert_dq_to_16bits<true>(void const*, void*, unsigned int)", "elementwise"),
         ("sm90_xmma_fprop_implicit_gemm_f16f16_f16f32_f32_nhwckrsc_nhwc_tilesize128x128x64", "products"),
         ("sm90_xmma_wgrad_indexed_implicit_gemm_f16f16_f16f32_f32_nhwckrsc_nhwc", "products"),

@@ -20,9 +20,11 @@ from simperf.study.executors import Serial
 from simperf.study.layouts import make_layouts, plan_layouts
 from simperf.study.layouts.axes import LayoutAxes, LayoutChoice, layers_of_stages, layout_choices
 from simperf.study.layouts.scenarios import layout_scenario
+from simperf.study.layouts.search import _Order
 from simperf.study.layouts.ties import TIE
 from simperf.study.layouts.weighing import weigh
 from simperf.study.points import failed_row
+from simperf.training.pipelined.excess import refused_events
 
 MODEL = {"layers": 14, "hidden": 1024, "heads": 16, "kv_heads": 8, "ffn": 4096, "vocabulary": 32000, "sequence": 2048}
 EXPERTS = {**MODEL, "layers": 4, "experts": 8, "experts_per_token": 2, "expert_ffn": 1024}
@@ -318,6 +320,27 @@ def test_a_run_of_many_events_is_made_where_it_may_be_clearly_faster(small_limit
     with ThreadPoolExecutor(2) as pool:  # threads have the limits of the test
         two = plan_layouts(request, engine=pool, cache=False)
     assert [one.step for one in two.ranked] == [one.step for one in found.ranked]
+
+
+def test_what_is_simulated_does_not_depend_on_rows_of_layouts_ahead(small_limits):
+    """A run of many events is made or not by what one worker would know, with `within` too."""
+    request = asked(batch=32, **_MANY, microbatch=1)
+    machine = weigh(request, request.machines[0])
+    one = machine.fitting[0]
+    bounds = (9.0, 9.05, 9.5)
+    machine.fitting[:] = [replace(one, bound=bound) for bound in bounds]
+    order = _Order(replace(machine, fitting=[*machine.fitting]), 0, 1, 0.1)
+    order._tight = {0, 1, 2}
+    done = [{"error": None, "metrics": {"time per step": [step]}} for step in (10.0, 9.6)]
+    refused = {"error": "batch: about 5e+03 events would be simulated, more than 3e+03"}
+    order.rows = dict(enumerate([refused, *done]))
+    assert order.large() == 0
+    assert order.large() is None
+
+
+def test_a_run_that_ends_at_the_limit_is_made_again():
+    assert refused_events("48,144 events are simulated, the clock is at 1 s and the end has not come: ...") == 48144.0
+    assert refused_events("no such metric") is None
 
 
 def test_runs_of_many_events_end_where_all_together_would_have_too_many(small_limits, monkeypatch):

@@ -270,7 +270,7 @@ def _answer(request: LayoutRequest, found: list[Searched]) -> LayoutPlan:
         )
     ranked.sort(key=lambda one: (not one.feasible, one.time or one.step, one.cost or 0.0, one.choice.name))
     good = [index for index, one in enumerate(ranked) if one.feasible]
-    keys = [(ranked[index].step, ranked[index].cost, float(ranked[index].machine.gpus)) for index in good]
+    keys = [(one.time or one.step, one.cost, float(one.machine.gpus)) for one in (ranked[index] for index in good)]
     front = {index for index, key in zip(good, keys, strict=True) if not any(_beats(other, key) for other in keys)}
     told = tuple(
         replace(one, number=number, group=group, best=number - 1 in front, reason=losses(request, one, ranked, group))

@@ -74,7 +74,8 @@ class TrainingMachine:
     price : float or None
         Of all servers [USD/h]; None where no price is known.
     price_source : str
-        Where `price` is from; where there is none, a price of another kind that is known.
+    other_price : str
+        A price of another kind, where there is none.
     """
 
     name: str
@@ -84,6 +85,7 @@ class TrainingMachine:
     domain: int
     price: float | None = None
     price_source: str = ""
+    other_price: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +223,7 @@ def _read(toml: TomlFile) -> LayoutRequest:
         if one.price is None:
             expected = f'[prices] own = {{ {one.name} = "10 USD/h" }}'
             why = f"there is no price for {one.name!r}, which the budget needs"
-            prices.wrong(("own",), f"{why}; {one.price_source}" if one.price_source else why, expected=expected)
+            prices.wrong(("own",), f"{why}; {one.other_price}" if one.other_price else why, expected=expected)
     failures = read_failures(failing)
     if failures is not None and not tokens:
         failing.wrong((), "they need a number of tokens that are trained", expected="[plan] tokens = 1e12")
@@ -355,9 +357,9 @@ def _machines(
             price = own.get(name, own.get(plan.name, plan.price))
             source = "the plan's file" if name in own or plan.name in own else plan.price_source
             whole = None if price is None else price * servers
-            if whole is None:  # said where a price is asked for
-                source = other_price(catalog, plan.name)
-            found.append(TrainingMachine(name, gpus, servers, data, each, whole, source))
+            other = other_price(catalog, plan.name) if whole is None else ""
+            source = source if whole is not None else ""
+            found.append(TrainingMachine(name, gpus, servers, data, each, whole, source, other))
     return found
 
 
@@ -371,6 +373,8 @@ def _own_prices(prices: RequestTable) -> dict[str, float]:
     for name, value in given.items():
         try:
             found[str(name)] = parse(value, "USD/h")
+            if found[str(name)] <= 0:
+                raise UnitError("a price is above 0")
         except UnitError as error:
             prices.wrong(("own", name), str(error), value=value)
     return found

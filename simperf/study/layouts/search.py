@@ -88,8 +88,7 @@ class _Order:
     def __init__(self, machine: WeighedMachine, first: int, top: int, within: float) -> None:
         self.machine, self.first, self.top, self.within = machine, first, top, within
         self.rows: dict[int, Row] = {}
-        self._large: set[int] = set()
-        self._events = 0.0
+        self._large: dict[int, float] = {}
         self.known = list(machine.fitting)
         self._ahead = [(one.bound, place) for place, one in enumerate(self.known)]
         self._tight: set[int] = set()
@@ -115,17 +114,19 @@ class _Order:
     def large(self) -> int | None:
         """Place of the next layout whose run was refused for its events, and which may be clearly faster than the best.
 
-        All of these together simulate `MOST_SEARCHED` events at most.
+        All of these together simulate about `MOST_SEARCHED` events at most; those that are refused again simulate none.
         """
-        worst = self._worst(self.rows.values())
-        for place in sorted(self.rows, key=lambda each: (self.known[each].bound, each)):
-            if place in self._large:
+        alone = self._alone()
+        worst, known = alone._worst(alone.rows.values()), self.known
+        left = MOST_SEARCHED - sum(
+            events for place, events in self._large.items() if refused_events(str(self.rows[place]["error"])) is None
+        )
+        for place in sorted(alone.rows, key=lambda each: (known[each].bound, each)):
+            if place in self._large or known[place].bound * (1.0 + max(self.within, LARGE_GAIN)) > worst:
                 continue
-            gained = self.known[place].bound * (1.0 + max(self.within, LARGE_GAIN)) <= worst
-            events = refused_events(str(self.rows[place]["error"])) if gained else None
-            if events is not None and self._events + events <= MOST_SEARCHED:
-                self._large.add(place)
-                self._events += events
+            events = refused_events(str(alone.rows[place]["error"]))
+            if events is not None and events <= left:
+                self._large[place] = events
                 return place
         return None
 
@@ -142,12 +143,17 @@ class _Order:
         times = sorted(step_time(row) for row in rows)
         return times[self.top - 1] if len(times) >= self.top else math.inf
 
-    def done(self) -> Searched:
-        """What one worker would have simulated, and the bounds that it would have made tighter."""
+    def _alone(self) -> _Order:
+        """The order of one worker, as far as it would have come."""
         alone = _Order(self.machine, self.first, self.top, self.within)
         while (place := alone.wanted(self.known)) is not None and place in self.rows:
             alone.begin()
             alone.rows[place] = self.rows[place]
+        return alone
+
+    def done(self) -> Searched:
+        """What one worker would have simulated, and the bounds that it would have made tighter."""
+        alone = self._alone()
         taken = list(alone.rows)
         others = sorted(
             set(range(len(alone.known))).difference(taken), key=lambda place: (alone.known[place].bound, place)

@@ -29,6 +29,8 @@ KERNEL, COLLECTIVE = 0.9, 10.0
 #: how a refusal begins, with the events of the job
 _REFUSED = "about {:.3g} events would be simulated"
 _READ = re.compile(re.escape(_REFUSED).replace(r"\{:\.3g\}", r"(\S+)"))
+#: how the error of a run begins that was ended at its limit of events (`simperf.engine.simulation`)
+_ENDED = re.compile(r"([\d,]+) events are simulated, ")
 #: events of a piece of the states that the host's memory holds: two copies and an update
 PIECE = 6.0
 
@@ -171,10 +173,14 @@ def _refusal(events: float, most: float, key: str, value: str, expected: str) ->
 def refused_events(error: str) -> float | None:
     """Events that a job would simulate, as the error of its refusal says it; None of any other error.
 
+    Of a run that was ended at its limit they are those of the limit, which are too few.
+
     Examples
     --------
     >>> refused_events("batch: about 5.58e+06 events would be simulated, more than 3e+06 (read: 2048)")
     5580000.0
+    >>> refused_events("3,000,000 events are simulated, the clock is at 34.97 s and the end has not come: ...")
+    3000000.0
     """
-    found = _READ.search(error)
-    return float(found[1]) if found else None
+    found = _READ.search(error) or _ENDED.match(error)
+    return float(found[1].replace(",", "")) if found else None

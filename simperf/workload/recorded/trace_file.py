@@ -133,8 +133,9 @@ def read_trace_file(path: str | os.PathLike[str]) -> TraceFile:
     for number, row in timed:
         _take(trace, file, number, row, first, devices)
     _check(trace, file, devices)
-    for lane in (trace.calls, trace.activities, trace.operators):
+    for lane in (trace.calls, trace.activities):
         lane.sort(key=lambda one: (one.start, one.end))
+    trace.operators.sort(key=lambda one: (one.start, -one.end))  # one that encloses another comes first
     return trace
 
 
