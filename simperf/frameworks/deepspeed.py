@@ -157,6 +157,10 @@ def _batch(options: JobOptionsRead, draft: JobDraft, dp: int) -> None:
 def _exchange(options: JobOptionsRead, draft: JobDraft, stage: int) -> None:
     """What data-parallel ranks share and send, and what hosts hold."""
     dp = draft.tables["layout"]["dp"]
+    if stage > 1 and draft.tables["layout"].get("pp", 1) > 1:
+        message = "DeepSpeed's pipeline takes stages 0 and 1"
+        options.problems.append(options.problem("stage", message, expected="1"))
+        return
     if dp > 1 and stage:
         draft.set("layout", "sharding", _SHARDINGS[stage], "stage")
         shards = options["shards"]

@@ -162,9 +162,12 @@ def _communication(options: JobOptionsRead, draft: JobDraft) -> None:
     if sharding == "zero-3" and not options["torch_fsdp2_reshard_after_forward"]:
         draft.set("program", "reshard_weights", "never", "torch_fsdp2_reshard_after_forward")
     if options["context_parallel_size"] > 1:
-        word = str(options["cp_comm_type"][0])
+        word, *others = dict.fromkeys(map(str, options["cp_comm_type"]))
         exchange = _CONTEXT.get(word)
-        if exchange is None:
+        if others:
+            message = "layers that exchange in several ways are not simulated"
+            options.problems.append(options.problem("cp_comm_type", message, expected=f"{word} for all"))
+        elif exchange is None:
             told = options.problem("cp_comm_type", "is not simulated", expected="p2p, all_gather or a2a")
             options.problems.append(told)
         else:

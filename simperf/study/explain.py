@@ -12,6 +12,8 @@ from simperf.analysis.step_parts import HOST, WAIT, GpuInterval
 from simperf.engine.simulation import Simulation
 from simperf.engine.tracks import split_track
 from simperf.errors import InputError, Problem
+from simperf.hardware import Catalog
+from simperf.hardware.driver_names import gpu_of_driver
 from simperf.outputs import data_frame, drawn, html_table, report_module, write_page
 from simperf.results import Result
 from simperf.run import run_placed
@@ -279,8 +281,10 @@ def _notes(file: TraceFile, scenario: Scenario, rank: int, device: str, member: 
     if machine is not None and file.gpu:
         part = machine.nodes[member].part
         name = part.name if part is not None else ""
-        chip = name.partition("-")[0]
-        if chip and chip.lower() not in re.split(r"[^a-z0-9]+", file.gpu.lower()):
+        known = gpu_of_driver(file.gpu, Catalog.load())
+        chip = name.partition("-")[0].lower()
+        words = re.split(r"[^a-z0-9]+", file.gpu.lower())
+        if known.name != name if known is not None else chip and chip not in words:
             yield f"the trace is of {file.gpu}, the scenario of {name}"
     layout = scenario.parameters.get("layout")
     ranks = getattr(layout, "ranks", 0)

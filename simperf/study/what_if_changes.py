@@ -243,6 +243,7 @@ def _domain(scenario: Scenario, value: str) -> WhatIfChange:
     assert isinstance(first, GpuPart)
     catalog = Catalog.load()
     sizes: dict[int, str] = {}
+    distances: dict[int, float] = {}
     others: list[str] = []  # of other architectures
     for name in catalog.names("server"):
         other = catalog.machine(name)
@@ -250,7 +251,9 @@ def _domain(scenario: Scenario, value: str) -> WhatIfChange:
         same = all(isinstance(part, GpuPart) and part.architecture == first.architecture for part in parts)
         if parts and _links(other, "nvlink"):
             if same:
-                sizes.setdefault(len(parts), name)
+                distance = _distance(first, parts[0])
+                if distance < distances.get(len(parts), math.inf):
+                    sizes[len(parts)], distances[len(parts)] = name, distance
             elif len(parts) == int(value):
                 others.append(name)
     inside = sum(isinstance(node.part, GpuPart) for node in machine.servers[0].blueprint.nodes.values())
@@ -272,6 +275,14 @@ def _domain(scenario: Scenario, value: str) -> WhatIfChange:
     fabric |= {"link": nics[0]} if nics else {}
     table = {"kind": "cluster", "server": server, "count": count, "fabric": fabric}
     return WhatIfChange(word, {"machine": table}, remark=remark)
+
+
+def _distance(gpu: GpuPart, other: Any) -> float:
+    """How far a GPU is from another one in its rate and memory, as logarithms; 0 of the same one."""
+    if other.name == gpu.name:
+        return 0.0
+    rates = [part.peak.get("bf16", part.peak.get("fp16", part.peak["fp32"])) for part in (gpu, other)]
+    return 1e-9 + abs(math.log(rates[1] / rates[0])) + abs(math.log(other.memory_capacity / gpu.memory_capacity))
 
 
 def _no_domain(

@@ -121,6 +121,11 @@ def test_a_faster_network_of_one_domain_changes_nothing(job):
     assert found.interaction == pytest.approx(-found.alone[0].change)
 
 
+@pytest.mark.parametrize(("server", "gpu"), [("dgx-b200", "gb200"), ("dgx-b300", "gb300")])
+def test_a_wider_domain_has_the_nearest_gpu(server, gpu):
+    assert f"GPU {gpu} for" in what_if(on(server), "domain=72").alone[0].remark
+
+
 def on(server, **table):
     return simperf.make_scenario({**JOB, "machine": {**JOB["machine"], "server": server}, **table})
 
