@@ -99,7 +99,9 @@ def run(
         raise InputError(Problem("no such choice", key="unused", value=repr(unused), expected="refuse or tell"))
     if isinstance(scenario, Scenario):
         chosen = pick_variant(scenario, variant) if variant else scenario
-        return _play_named(change_scenario(chosen, set, seed=seed, profile=profile), record, watch, unused)
+        changed = change_scenario(chosen, set, seed=seed, profile=profile)
+        with _named(changed):
+            return _play(changed, record, watch, unused)
     loaded = load_scenario(scenario, set, variant=variant, profile=profile, seed=seed)
     try:
         return _play(loaded, record, watch, unused)
@@ -114,19 +116,15 @@ def run_within(scenario: Scenario, most: int | None, *, record: bool = True) -> 
 
     Without a number the limit is that of any run.
     """
-    return _play_named(scenario, record, None, "tell", most)
+    with _named(scenario):
+        return _play(scenario, record, None, "tell", most)
 
 
-def _play_named(
-    scenario: Scenario,
-    record: bool,
-    watch: Callable[[Simulation], object] | None,
-    unused: Literal["refuse", "tell"],
-    limit: int | None = None,
-) -> Result:
-    """Simulate a scenario that is read; errors name keys as the scenario has them."""
+@contextmanager
+def _named(scenario: Scenario) -> Iterator[None]:
+    """Within it errors name keys as the scenario has them."""
     try:
-        return _play(scenario, record, watch, unused, limit)
+        yield
     except InputError as error:
         from simperf.scenario.placing import renamed
 

@@ -162,7 +162,7 @@ def _communication(options: JobOptionsRead, draft: JobDraft) -> None:
     if sharding == "zero-3" and not options["torch_fsdp2_reshard_after_forward"]:
         draft.set("program", "reshard_weights", "never", "torch_fsdp2_reshard_after_forward")
     if options["context_parallel_size"] > 1:
-        word, *others = dict.fromkeys(map(str, options["cp_comm_type"]))
+        word, *others = dict.fromkeys(map(str, options["cp_comm_type"] or ["p2p"]))
         exchange = _CONTEXT.get(word)
         if others:
             message = "layers that exchange in several ways are not simulated"

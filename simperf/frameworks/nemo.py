@@ -72,7 +72,7 @@ def nemo_options(source: JobSource) -> tuple[list[GivenOption], list[str]]:
 def _typed(word: str) -> Any:
     """A word in the type that it looks like."""
     if word.startswith("[") and word.endswith("]"):
-        return [_typed(one.strip()) for one in word[1:-1].split(",") if one.strip()]
+        return [_typed(one) for one in word.strip("[]").replace(" ", "").split(",") if one]
     if word.lower() in ("true", "false", "null", "none", ""):
         return {"true": True, "false": False}.get(word.lower())
     for kind in (int, float):

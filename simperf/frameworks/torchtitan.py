@@ -146,8 +146,9 @@ def _batch(options: JobOptionsRead, draft: JobDraft) -> None:
         name = "microbatch"
         each = options["microbatch"]
         if "microbatches" in options:
-            name, each = "microbatches", local // max(1, options["microbatches"])
-    if local < 1 or each < 1 or local % each or (name == "microbatches" and local % options["microbatches"]):
+            name, count = "microbatches", options["microbatches"]
+            each = local // count if count > 0 and local % count == 0 else 0
+    if local < 1 or each < 1 or local % each:
         message = f"{options.argument('local_batch')} {local} is no multiple of it"
         options.problems.append(options.problem(name, message, expected=f"a divisor of {local}"))
         return

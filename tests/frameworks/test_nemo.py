@@ -6,6 +6,7 @@ import pytest
 
 from simperf.errors import InputError
 from simperf.frameworks import import_job
+from simperf.frameworks.nemo import _typed
 
 RECIPE = """
 _target_: nemo.collections.llm.api.pretrain
@@ -157,3 +158,10 @@ def test_hostile_files_end_soon_with_a_message(tmp_path, text):
     with pytest.raises(InputError):
         imported(tmp_path, text)
     assert time.monotonic() - began < 20
+
+
+def test_lists_among_arguments():
+    """Of words, without their depth: NeMo has none that is nested."""
+    assert _typed("[core_attn, mlp]") == ["core_attn", "mlp"]
+    assert _typed("[" * 5000 + "2" + "]" * 5000) == [2]
+    assert _typed("[]") == []

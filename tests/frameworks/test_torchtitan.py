@@ -89,6 +89,10 @@ def test_a_pipeline_counts_embedding_and_head_as_layers(tmp_path):
     assert not any("drains" in one for one in job.notes)
     twice = text.replace("local_batch_size = 2", "local_batch_size = 8\nglobal_batch_size = 64")
     assert any("after each 8 micro-batches, 4 times a step" in one for one in imported(tmp_path, twice).notes)
+    for count in (0, 3):
+        lines = f"[experimental]\npipeline_parallel_microbatches = {count}\n"
+        with pytest.raises(InputError, match="no multiple"):
+            imported(tmp_path, lines + text.replace("local_batch_size = 2", "local_batch_size = 8"))
     split = text.replace("1F1B", "Interleaved1F1B").replace("local_batch_size = 2", "local_batch_size = 8")
     points = ", ".join(f'"layers.{4 * n}"' for n in range(1, 8))
     job = imported(tmp_path, split.replace("[activation", f"pipeline_parallel_split_points = [{points}]\n[activation"))

@@ -196,7 +196,7 @@ def _take(
     thread = (_lane(row.get("pid")), _lane(row.get("tid")))
     if category in _CALLS:
         trace.calls.append(RuntimeCall(name, thread, start, end, correlation))
-    elif category == _OPERATORS or name.startswith(OPTIMIZER):
+    elif category == _OPERATORS or (category == "user_annotation" and name.startswith(OPTIMIZER)):
         trace.operators.append(Operator(name, thread, start, end, given))
     elif category == "user_annotation":
         step = name.removeprefix(_STEP)
