@@ -1,4 +1,4 @@
-"""Machines of imported jobs: one server, or as many on a rail-optimised network as the GPUs need."""
+"""Machines of imported jobs: one server, or as many on a network as the GPUs need."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Any
 
 from simperf.errors import InputError, Problem, UnknownNameError
 from simperf.frameworks.draft import JobDraft
-from simperf.hardware import Catalog, NicPart
+from simperf.hardware import Catalog
+from simperf.hardware.server_fabric import fabric_of
 
 __all__ = ["ASSUMED", "cluster_table", "draft_machine", "server_gpus"]
 
@@ -64,7 +65,7 @@ def _machine_table(name: str, gpus: int) -> dict[str, Any]:
 
 
 def cluster_table(server: str, count: int) -> dict[str, Any]:
-    """The ``[machine]`` table of servers on rails of the network that their NICs are of.
+    """The ``[machine]`` table of servers on the network that their NICs are for.
 
     Parameters
     ----------
@@ -76,20 +77,7 @@ def cluster_table(server: str, count: int) -> dict[str, Any]:
     Raises
     ------
     InputError
-        NICs of several kinds or of none, or no link of their name.
+        A server without a NIC.
     """
-    catalog = Catalog.load()
-    nics = {node.part.name for node in catalog.machine(server).nodes.values() if isinstance(node.part, NicPart)}
-    if len(nics) != 1 or not nics <= set(catalog.names("link")):
-        named = " and ".join(sorted(nics)) or "no NIC"
-        message = f"the network between servers with {named} is not known"
-        expected = "a cluster of `simperf catalog list cluster`, or one of your own"
-        raise InputError(Problem(message, key="machine", value=server, expected=expected))
-    (nic,) = nics
-    switch = f"{nic}-switch" if f"{nic}-switch" in catalog.names("switch") else "ethernet-switch"
-    return {
-        "kind": "cluster",
-        "server": server,
-        "count": count,
-        "fabric": {"type": "rail", "link": nic, "switch": switch},
-    }
+    fabric = fabric_of(Catalog.load(), server)
+    return {"kind": "cluster", "server": server, "count": count, "fabric": fabric}

@@ -26,6 +26,7 @@ def build_cluster(
     catalog: PartCatalog | None = None,
     fabric: str = "star",
     name: str = "",
+    cables: int = 1,
     **options: Any,
 ) -> Machine:
     """Build a cluster of catalog servers.
@@ -42,9 +43,11 @@ def build_cluster(
         One switch; leaf switches below a spine; NIC i of every server on rail switch i, rails joined by a spine.
     name : str
         Of the machine.
+    cables : int
+        Of each NIC: ``count`` of a cluster's ``[fabric]`` table.
     **options
-        As in a cluster's ``[fabric]`` table: ``link``, ``switch``, ``bandwidth``, ``latency``, ``length``,
-        ``count`` (cables a NIC), ``servers_per_leaf``, ``oversubscription``, ``uplink``, ``spines``, ``spine``.
+        As in that table: ``link``, ``switch``, ``bandwidth``, ``latency``, ``length``, ``servers_per_leaf``,
+        ``oversubscription``, ``uplink``, ``spines``, ``spine``.
 
     Raises
     ------
@@ -57,7 +60,7 @@ def build_cluster(
     >>> len(cluster.gpus), cluster.gpus[-1]
     (32, 'n3/gpu7')
     """
-    spec: dict[str, Any] = {"kind": "cluster", "fabric": {"type": fabric, **options}}
+    spec: dict[str, Any] = {"kind": "cluster", "fabric": {"type": fabric, "count": cables, **options}}
     if isinstance(server, str):
         spec |= {"server": server, "count": count}
     else:

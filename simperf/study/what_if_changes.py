@@ -10,6 +10,7 @@ from typing import Any
 
 from simperf.errors import InputError, Problem, nearest
 from simperf.hardware import Catalog, GpuPart, Machine, NicPart
+from simperf.hardware.server_fabric import fabric_of
 from simperf.layout import Layout
 from simperf.scenario import Scenario
 from simperf.scenario.overrides import parse_assignment
@@ -26,6 +27,8 @@ _HOST = re.compile(r"host(\d{1,6})")
 _FACTOR = re.compile(r"([0-9.]+(?:e[-+]?\d+)?)x")
 #: recipe of ``precision=fp8`` by the stack's beginning; and of all other stacks
 _FP8 = {"torch": "float8"}
+#: what of a network follows from the cards of its servers
+_OF_CARDS = ("link", "switch", "count", "bandwidth", "latency", "burst", "peak", "uplink")
 _RECIPE = "fp8-current"
 #: changes of one question at most: each is a run
 _MOST = 32
@@ -270,11 +273,30 @@ def _domain(scenario: Scenario, value: str) -> WhatIfChange:
     remark = f"server {server}" + (f", GPU {part.name} for {first.name}" if part.name != first.name else "")
     if count == 1:
         return WhatIfChange(word, {"machine": {"use": server}}, remark=remark)
-    nics = [node.part.name for node in catalog.machine(server).nodes.values() if isinstance(node.part, NicPart)]
-    fabric = {**table.get("fabric", {"type": "rail"})}
-    fabric |= {"link": nics[0]} if nics else {}
+    try:
+        fabric = _fabric(table, catalog, machine, server)
+    except InputError as error:
+        told = [Problem(f"{server}: {one.message}", file=OPTION, value=word) for one in error.problems]
+        raise InputError(told) from None
     table = {"kind": "cluster", "server": server, "count": count, "fabric": fabric}
     return WhatIfChange(word, {"machine": table}, remark=remark)
+
+
+def _fabric(table: Mapping[str, Any], catalog: Catalog, machine: Machine, server: str) -> dict[str, Any]:
+    """The network of a machine between other servers: its own, with the links and switches that their cards are for."""
+    use = str(table.get("use", ""))
+    of_cluster = catalog.file("cluster", use).data["fabric"] if use in catalog.names("cluster") else {}
+    mine = {**table.get("fabric", of_cluster)}
+    if _cards(catalog.machine(server)) == _cards(machine) and mine:
+        return mine
+    return fabric_of(catalog, server) | {key: value for key, value in mine.items() if key not in _OF_CARDS}
+
+
+def _cards(machine: Machine) -> list[str]:
+    """Names of the NICs of a machine's first server."""
+    return sorted(
+        {node.part.name for node in machine.servers[0].blueprint.nodes.values() if isinstance(node.part, NicPart)}
+    )
 
 
 def _distance(gpu: GpuPart, other: Any) -> float:

@@ -14,11 +14,11 @@ from simperf.errors import InputError, Problem, UnitError, UnknownNameError, nea
 from simperf.files import TomlFile, read_toml
 from simperf.hardware import Catalog
 from simperf.hardware.processors import GpuPart
+from simperf.hardware.server_fabric import fabric_of
 from simperf.layout import SHARDINGS
 from simperf.scenario.model_and_layout import read_model_table
 from simperf.schedules.registry import SCHEDULES
 from simperf.study.layouts.axes import LayoutAxes
-from simperf.study.planning.candidates import fabric_of
 from simperf.study.planning.prices import other_price
 from simperf.study.planning.reader import RequestTable
 from simperf.study.planning.request import PlanFailures, read_failures
@@ -350,7 +350,13 @@ def _machines(
                 continue
             data: dict[str, Any] = {"folder": table.text("folder")} if table.text("folder") else {}
             if single and servers > 1:
-                data |= {"kind": "cluster", "server": name, "count": servers, "fabric": dict(fabric_of(catalog, name))}
+                try:
+                    fabric = fabric_of(catalog, name)
+                except InputError as error:
+                    for one in error.problems:
+                        table.wrong(("on",), one.message, value=name, expected=one.expected)
+                    break
+                data |= {"kind": "cluster", "server": name, "count": servers, "fabric": fabric}
             else:
                 data |= {"use": name}
             plan = machine.servers[0].blueprint

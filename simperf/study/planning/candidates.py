@@ -6,13 +6,13 @@ import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from simperf.cost import Roofline
 from simperf.errors import InputError
 from simperf.hardware import Catalog
 from simperf.hardware.processors import GpuPart
+from simperf.hardware.server_fabric import fabric_of
 from simperf.study.planning.precision import precision_of
 from simperf.study.planning.request import Request
 from simperf.study.planning.rounding import dollars, hours
@@ -27,13 +27,9 @@ __all__ = [
     "bound_of",
     "choices",
     "cluster_table",
-    "fabric_of",
     "gpu_of",
     "scenario_data",
 ]
-
-#: what NCCL and the framework keep of a GPU's memory for themselves is not modelled; a full device is full
-_LINKS = ("-jumbo", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,39 +160,12 @@ def _step_bound(model: TracedModel, part: GpuPart, batch: int, precision: str, o
 _BOUNDS: dict[tuple[Any, ...], tuple[TracedModel, float]] = {}
 
 
-@lru_cache(maxsize=256)
-def fabric_of(catalog: Catalog, instance: str) -> tuple[tuple[str, Any], ...]:
-    """The network that the instance's cards are for: the slowest link of their technology that is no slower."""
-    machine = catalog.machine(instance)
-    cards = [machine.nodes[name].part for name in machine.ids("nic")]
-    if not cards:
-        return ()
-    card: Any = cards[0]
-    links = [catalog.link(name) for name in catalog.names("link")]
-    same = [
-        link
-        for link in links
-        if link.name.startswith(f"{card.technology}-")
-        and (card.technology != "ethernet" or link.name.endswith("-jumbo"))
-    ]
-    wide = sorted((link for link in same if link.raw >= card.bandwidth * 0.999), key=lambda link: (link.raw, link.name))
-    link = wide[0] if wide else max(same, key=lambda each: (each.raw, each.name), default=None)
-    if link is None:
-        return (("type", "star"), ("bandwidth", f"{card.bandwidth!r} B/s"), ("latency", f"{card.latency!r} s"))
-    found: dict[str, Any] = {"type": "rail" if len(cards) > 1 else "star", "link": link.name}
-    if not wide:
-        found["count"] = math.ceil(card.bandwidth / link.raw)
-    if card.technology != "infiniband":
-        found["switch"] = "ethernet-switch"
-    return tuple(found.items())
-
-
 def cluster_table(request: Request, choice: Configuration) -> dict[str, Any]:
     """The scenario's ``[machine]`` of a choice."""
     table: dict[str, Any] = {"folder": request.toml.data["candidates"]["folder"]} if _own(request) else {}
     if choice.nodes == 1:
         return table | {"use": choice.instance}
-    fabric = dict(request.fabric) or dict(fabric_of(request.catalog, choice.instance))
+    fabric = dict(request.fabric) or fabric_of(request.catalog, choice.instance)
     return table | {"server": choice.instance, "count": choice.nodes, "fabric": fabric}
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import simpy
 
@@ -45,6 +46,14 @@ class Reading:
     slowed: float = 0.0
 
 
+class _Moved(NamedTuple):
+    """A communication of the rank that is over: when its bytes moved [s], and what it counts for."""
+
+    began: float
+    ended: float
+    dimension: Dimension
+
+
 @dataclass(eq=False, slots=True)
 class StageTime:
     """The time of a rank so far, by what it went to.
@@ -80,6 +89,7 @@ class StageTime:
     readings: list[Reading] = field(default_factory=list)
     durations: dict[Hashable, list[float]] = field(default_factory=dict)
     losses: dict[int, float] = field(default_factory=dict)
+    _moved: deque[_Moved] = field(default_factory=deque)
 
     def add(self, other: StageTime) -> None:
         """Count what another process has spent, too."""
@@ -107,17 +117,33 @@ class StageTime:
         kept.append(0.0)
 
         def count(event: simpy.Event) -> None:
-            kept[number] = work.group.env.now - work.began
+            now = work.group.env.now
+            kept[number] = now - work.began
             self.moving[dimension] += kept[number]
+            self._moved.append(_Moved(work.began, now, dimension))
 
         work.done.callbacks.append(count)
 
     def hold(self, since: float, work: Communication, dimension: Dimension) -> None:
-        """The compute stream has waited `since` a time [s] until now, when a communication has ended."""
+        """The compute stream has waited `since` a time [s] until now, when a communication has ended.
+
+        While bytes of it move, that is exposed communication, and while it waits for other ranks the bubble. Before the
+        rank itself came to it, the rank's communications before it had to end, which are told apart alike.
+        """
         now = work.group.env.now
         began = min(max(since, work.began), now)
-        self.waiting += began - since
+        entered = min(max(since, work.entered), began)
         self.exposed[dimension] += now - began
+        self.waiting += began - entered
+        while self._moved and self._moved[0].ended <= since:
+            self._moved.popleft()
+        for before in reversed(self._moved):
+            if before.ended <= entered and entered > since:
+                start = max(since, before.began)
+                self.waiting += entered - before.ended
+                self.exposed[before.dimension] += before.ended - start
+                entered = start
+        self.waiting += entered - since
 
     def read(self, now: float, launched: float, lost: float = 0.0) -> None:
         """Take a reading at a time [s], when kernels of a time [s] were launched one by one, and `lost` so much."""

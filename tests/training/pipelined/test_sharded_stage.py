@@ -82,6 +82,22 @@ def test_a_step_is_kernels_waits_and_exposed_communication():
             assert after.exposed[key] <= moving * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("launch", [0.0, 50e-6])
+@pytest.mark.parametrize("copies", [1, 2])
+def test_ranks_without_a_pipeline_that_do_alike_wait_for_bytes_alone(copies, launch):
+    """A gather behind a reduction on its stream waits for the bytes of that reduction, not for other ranks."""
+    of = sharded(small(weights=40_000_000, microbatches=3, end=clipped()))
+    _, processes = played("dgx-a100-x4", of, dp=8, copies=copies, pacing=EACH, launch=launch)
+    for one in processes:
+        before, after = last_step(one)
+        assert after.waiting - before.waiting == pytest.approx(0.0, abs=1e-9)
+        exposed = sum(after.exposed[key] - before.exposed[key] for key in after.exposed)
+        assert exposed > 0.2 * step(one)
+        if not launch:  # the host reads the norm back
+            kernels = after.kernels - before.kernels + after.slowed - before.slowed
+            assert kernels + exposed == pytest.approx(step(one), rel=1e-9)
+
+
 CASES = [
     {"dp": 8},
     {"dp": 16, "copies": 2},
