@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any
 
 from simperf.hardware import Catalog, GpuPart, Machine, NicPart
+from simperf.hardware.gpu_names import gpu_of_driver, gpus_meant
 
 __all__ = ["TRAYS", "LargeMachine", "find_gpu", "large_machine", "network_rate"]
 
@@ -18,8 +19,6 @@ _CLOSE = 0.02
 #: trays that a job of several racks takes of each, where it does not fill them: docs.coreweave.com, SUNK, Slurm block
 #: topology, the largest segment that is recommended for racks of 18
 TRAYS = 16
-_FORM = re.compile(r"sxm\d*")
-_MEMORY = re.compile(r"\d+gb")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +93,7 @@ def large_machine(hardware: Mapping[str, Any], assumed: list[str]) -> LargeMachi
 def find_gpu(name: str, assumed: list[str]) -> GpuPart:
     """The GPU of the catalogue that a name means.
 
-    The chip has to be the same, and of board and memory what the name says; a part with a kind of memory in its name is
-    meant by names with that alone; of several the one with most memory.
+    Of several that it may mean, the one with most memory.
 
     Raises
     ------
@@ -107,32 +105,16 @@ def find_gpu(name: str, assumed: list[str]) -> GpuPart:
     >>> find_gpu("NVIDIA H100-SXM5-80GB", []).name, find_gpu("A100-SXM4", []).name
     ('h100-sxm5-80gb', 'a100-sxm4-80gb')
     """
-    words = re.findall(r"[a-z0-9]+", name.lower().replace("-sxm", " sxm"))
-    forms = {"sxm" if _FORM.fullmatch(word) else word for word in words if _FORM.fullmatch(word) or word == "pcie"}
-    sizes = {word for word in words if _MEMORY.fullmatch(word)}
-    found = [part for part in _gpus() if _means(part.name, set(words), forms, sizes)]
+    catalog = Catalog.load()
+    if (known := gpu_of_driver(name, catalog)) is not None:
+        return known
+    found = gpus_meant(name, catalog)
     if not found:
         raise ValueError(f"the catalogue has no GPU {name!r}")
     best = max(found, key=lambda part: part.memory_capacity)
     if len(found) > 1:
         assumed.append(f"GPU {best.name}")
     return best
-
-
-def _means(part: str, words: set[str], forms: set[str], sizes: set[str]) -> bool:
-    chip, *rest = part.split("-")
-    own_forms = {"sxm" if _FORM.fullmatch(word) else word for word in rest if _FORM.fullmatch(word) or word == "pcie"}
-    own_sizes = {word for word in rest if _MEMORY.fullmatch(word)}
-    if chip not in words or (forms and own_forms and forms != own_forms):
-        return False
-    others = set(rest) - own_sizes - {word for word in rest if _FORM.fullmatch(word) or word == "pcie"}
-    return others <= words and (not sizes or not own_sizes or sizes == own_sizes)
-
-
-@cache
-def _gpus() -> tuple[GpuPart, ...]:
-    catalog = Catalog.load()
-    return tuple(catalog.gpu(name) for name in catalog.names("gpu"))
 
 
 def network_rate(text: str, gpus: int) -> float:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from simperf.errors import InputError, Problem
 from simperf.file_bytes import read_bytes, unpacked
 from simperf.hardware import Catalog
-from simperf.hardware.driver_names import gpu_of_driver
+from simperf.hardware.gpu_names import gpu_of_driver
 from simperf.json_file import read_json
 
 __all__ = ["KINDS", "ShapeTable", "read_shape_tables", "shape_tables"]

@@ -9,7 +9,7 @@ from typing import Any
 
 from simperf.cost import Roofline
 from simperf.errors import InputError, Problem
-from simperf.hardware.driver_names import gpu_of_driver
+from simperf.hardware.gpu_names import gpu_of_driver
 from simperf.workload.op import MATRIX_FAMILIES, Op
 from simperf.workload.recorded.recorded_step import RecordedActivity, RecordedStep
 from simperf.workload.registry import make_op

@@ -13,7 +13,7 @@ from simperf.engine.simulation import Simulation
 from simperf.engine.tracks import split_track
 from simperf.errors import InputError, Problem
 from simperf.hardware import Catalog
-from simperf.hardware.driver_names import gpu_of_driver
+from simperf.hardware.gpu_names import gpu_of_driver
 from simperf.outputs import data_frame, drawn, html_table, report_module, write_page
 from simperf.results import Result
 from simperf.run import run_placed

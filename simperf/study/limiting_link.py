@@ -22,6 +22,8 @@ _MOST_OF_IT = 0.5
 #: links that are full for times that differ by less are as busy [1]
 _SAME = 1e-9
 _OTHER = "another link of the route"
+#: how tracks of a GPU begin that are of no dimension
+_OF_NONE = ("stream", "send")
 #: what an edge is called by the kinds of its ends; of links that are as busy, the first is named
 _NAMES = (
     (("nic", "pcie-switch"), "the NIC's PCIe slot"),
@@ -64,10 +66,12 @@ class LimitingLink(NamedTuple):
 
 
 def dimension_of(span_track: str, category: str) -> str:
-    """Dimension of the layout that a span on a track communicates along; empty for other spans."""
-    stream = split_track(span_track)[1] if span_track else ""
-    words = stream.split()
-    return words[0] if category == "communication" and words and not stream.startswith("stream") else ""
+    """Dimension of the layout that a span on a track communicates along; empty for other spans.
+
+    A single send of a collective that is simulated send by send has a track of its own, which does not say it.
+    """
+    words = split_track(span_track)[1].split() if span_track else []
+    return words[0] if category == "communication" and words and not words[0].startswith(_OF_NONE) else ""
 
 
 def limiting_link(

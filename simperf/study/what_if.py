@@ -281,7 +281,9 @@ def _limited(run: WhatIfRun, result: Result, scenario: Scenario, changes: Sequen
     """The run with the link that limits its exposed communication: beside faster ones, or of a new machine."""
     faster = {name for one in changes for name, factor in one.speeds.items() if factor > 1}
     other = any("machine" in one.values for one in changes)
-    exposed = [name.removeprefix(_EXPOSED) for name in run.path if name.startswith(_EXPOSED)]
+    exposed = {name.removeprefix(_EXPOSED) for name in run.path if name.startswith(_EXPOSED)}
+    if "communication" in run.path:  # sends, whose dimension their collectives' spans say
+        exposed |= {dimension_of(one.track, one.category) for one in result.spans} - {""}
     if not (faster or other) or not exposed or scenario.machine is None:
         return run
     found = limiting_link(result, scenario.machine, faster, exposed)

@@ -12,7 +12,7 @@ from simperf.accuracy.product_tables import layer_kernels
 from simperf.accuracy.shape_tables import read_shape_tables
 from simperf.cost import Roofline
 from simperf.hardware import Catalog
-from simperf.hardware.driver_names import gpu_of_driver
+from simperf.hardware.gpu_names import gpu_of_driver
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "formats.md").read_text("utf-8")
 H100 = Catalog.load().gpu("h100-sxm5-80gb")

@@ -9,6 +9,7 @@ from simperf.errors import InputError
 from simperf.hardware import Catalog
 from simperf.report.html.plan import plan_report
 from simperf.report.plans import draw_plan, format_candidate, format_plan, plan_output
+from simperf.study.layouts import make_layouts
 from simperf.study.planning import TrainingPlan, make_request, plan
 
 PLAN = {
@@ -102,3 +103,19 @@ def test_a_price_of_ones_own_makes_it_a_plan_by_cost():
     assert blocks.prices.of("p5e-48xlarge") == pytest.approx(47.76)
     assert "2026-09-19" in blocks.prices.sources["p5e-48xlarge"]
     assert "p5e-48xlarge" not in request(["p5e-48xlarge"]).prices
+
+
+@pytest.mark.parametrize("name", ["dgx-h100-x128", "dgx-h200", "dgxh100"])
+def test_a_price_of_no_server_of_the_plan_is_refused(name):
+    """One of a cluster would count for each of its servers, and one of another server for none."""
+    asked = {"model": "llama3-8b", "on": "dgx-h100-x128", "gpus": 16}
+    with pytest.raises(InputError, match=rf"prices.own.{name}: a price of no server of the plan.*'dgx-h100'"):
+        make_layouts({"layouts": asked, "prices": {"own": {name: "80 USD/h"}}})
+    made = make_layouts({"layouts": asked, "prices": {"own": {"dgx-h100": "80 USD/h"}}})
+    assert made.machines[0].price == 160.0
+
+
+def test_a_price_of_no_instance_of_the_plan_is_refused():
+    plan = {"plan": {"model": "resnet18", "samples": 1000}, "candidates": {"instances": ["p3-2xlarge"], "nodes": 1}}
+    with pytest.raises(InputError, match=r"prices.own.p3-2xlage: a price of no server.*did you mean 'p3-2xlarge'"):
+        make_request({**plan, "prices": {"own": {"p3-2xlage": "3 USD/h"}}})

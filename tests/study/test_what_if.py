@@ -5,6 +5,7 @@ import pytest
 import simperf
 from simperf.errors import InputError
 from simperf.scenario.load import change_scenario
+from simperf.study.limiting_link import dimension_of
 from simperf.study.virtual import speed_up
 from simperf.study.what_if import what_if
 
@@ -219,3 +220,10 @@ def test_a_job_that_has_no_batch_or_devices_of_different_speed():
         what_if("d2l/sync-160mb", "batch=2x")
     with pytest.raises(InputError, match="different speed"):
         what_if("d2l/sync-160mb", "host0=0.5x")
+
+
+@pytest.mark.parametrize(
+    ("track", "dimension"), [("n0/gpu0/data", "data"), ("n0/gpu0/send", ""), ("n0/gpu0/stream 0", ""), ("", "")]
+)
+def test_a_send_is_of_no_dimension(track, dimension):
+    assert dimension_of(track, "communication") == dimension

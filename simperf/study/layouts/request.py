@@ -10,20 +10,19 @@ from os.path import isdir
 from pathlib import Path
 from typing import Any, cast
 
-from simperf.errors import InputError, Problem, UnitError, UnknownNameError, nearest
+from simperf.errors import InputError, Problem, UnknownNameError, nearest
 from simperf.files import TomlFile, read_toml
-from simperf.hardware import Catalog
+from simperf.hardware import Catalog, Machine
 from simperf.hardware.processors import GpuPart
 from simperf.hardware.server_fabric import fabric_of
 from simperf.layout import SHARDINGS
 from simperf.scenario.model_and_layout import read_model_table
 from simperf.schedules.registry import SCHEDULES
 from simperf.study.layouts.axes import LayoutAxes
-from simperf.study.planning.prices import other_price
+from simperf.study.planning.prices import other_price, own_prices
 from simperf.study.planning.reader import RequestTable
 from simperf.study.planning.request import PlanFailures, read_failures
 from simperf.training.strategies import GRADIENT_BUCKET
-from simperf.units import parse
 from simperf.workload.mixed import TRAINING_PRECISIONS
 from simperf.workload.transformers import Transformer
 from simperf.workload.transformers.flops import RECOMPUTATIONS
@@ -71,6 +70,8 @@ class TrainingMachine:
         The scenario's ``[machine]``.
     domain : int
         GPUs of a server, which tensor parallelism stays within.
+    server : str
+        Name of a server.
     price : float or None
         Of all servers [USD/h]; None where no price is known.
     price_source : str
@@ -83,6 +84,7 @@ class TrainingMachine:
     servers: int
     table: Mapping[str, Any]
     domain: int
+    server: str
     price: float | None = None
     price_source: str = ""
     other_price: str = ""
@@ -221,7 +223,7 @@ def _read(toml: TomlFile) -> LayoutRequest:
             head.wrong((key,), "needs a number of tokens that are trained", expected="tokens = 1e12")
     for one in machines if budget < math.inf else ():
         if one.price is None:
-            expected = f'[prices] own = {{ {one.name} = "10 USD/h" }}'
+            expected = f'[prices] own = {{ {one.server} = "10 USD/h" }}'
             why = f"there is no price for {one.name!r}, which the budget needs"
             prices.wrong(("own",), f"{why}; {one.other_price}" if one.other_price else why, expected=expected)
     failures = read_failures(failing)
@@ -326,14 +328,16 @@ def _machines(
     names, counts = table.texts("on"), table.counts("gpus", most=_MOST_GPUS)
     if not names:
         table.wrong(("on",), "no machine is given", expected='on = "dgx-h100-x128", of `simperf catalog list cluster`')
-    own = _own_prices(prices)
-    found = []
+    machines: dict[str, Machine] = {}
     for name in names:
         try:
-            machine = catalog.machine(name)
+            machines[name] = catalog.machine(name)
         except (UnknownNameError, InputError) as error:
             table.wrong(("on",), str(error), value=name, expected="a server or cluster of `simperf catalog list`")
-            continue
+    servers_of = sorted({one.servers[0].blueprint.name for one in machines.values()})
+    own = own_prices(prices, servers_of) if machines else {}
+    found = []
+    for name, machine in machines.items():
         parts = {machine.nodes[gpu].part for gpu in machine.gpus}
         if len(parts) != 1 or not isinstance(next(iter(parts)), GpuPart):
             table.wrong(("on",), "a machine with GPUs of one kind is expected", value=name)
@@ -360,29 +364,12 @@ def _machines(
             else:
                 data |= {"use": name}
             plan = machine.servers[0].blueprint
-            price = own.get(name, own.get(plan.name, plan.price))
-            source = "the plan's file" if name in own or plan.name in own else plan.price_source
+            price = own.get(plan.name, plan.price)
+            source = "the plan's file" if plan.name in own else plan.price_source
             whole = None if price is None else price * servers
             other = other_price(catalog, plan.name) if whole is None else ""
             source = source if whole is not None else ""
-            found.append(TrainingMachine(name, gpus, servers, data, each, whole, source, other))
-    return found
-
-
-def _own_prices(prices: RequestTable) -> dict[str, float]:
-    """Prices of a server that the file gives [USD/h]."""
-    given = prices.data.get("own", {})
-    if not isinstance(given, Mapping):
-        prices.wrong(("own",), "a table of prices is expected", value=given)
-        return {}
-    found = {}
-    for name, value in given.items():
-        try:
-            found[str(name)] = parse(value, "USD/h")
-            if found[str(name)] <= 0:
-                raise UnitError("a price is above 0")
-        except UnitError as error:
-            prices.wrong(("own", name), str(error), value=value)
+            found.append(TrainingMachine(name, gpus, servers, data, each, plan.name, whole, source, other))
     return found
 
 

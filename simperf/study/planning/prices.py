@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from simperf.errors import InputError, UnitError
+from simperf.errors import InputError, UnitError, nearest
 from simperf.files import TomlFile, read_toml
 from simperf.hardware import Catalog
 from simperf.study.planning.reader import RequestTable
 from simperf.units import parse
 
-__all__ = ["PriceList", "other_price", "read_prices"]
+__all__ = ["PriceList", "other_price", "own_prices", "read_prices"]
 
 _KINDS = ("on_demand", "capacity_block")
 _NAMES = {"on_demand": "a price", "capacity_block": "a price of kind capacity_block"}
@@ -62,7 +62,7 @@ def read_prices(
                 table.problems.append(toml.problem((), "the prices have no date", expected='date = "2026-01"'))
             prices |= found
             sources |= dict.fromkeys(found, said or name)
-    own = _entries(table.toml, ("prices", "own"), table.data.get("own", {}), table)
+    own = own_prices(table, instances)
     prices |= own
     sources |= dict.fromkeys(own, "the plan's file")
     for instance in instances:
@@ -87,6 +87,15 @@ def read_prices(
             continue
         prices[instance], sources[instance] = price, source
     return PriceList(prices, sources)
+
+
+def own_prices(table: RequestTable, servers: Sequence[str]) -> dict[str, float]:
+    """Prices of the file's ``own`` table by server [USD/h]; one of no server of the plan is a problem of the table."""
+    found = _entries(table.toml, ("prices", "own"), table.data.get("own", {}), table)
+    for name in found.keys() - set(servers):
+        message = f"a price of no server of the plan{nearest(name, servers)}"
+        table.wrong(("own", name), message, expected='the price of one server, as in dgx-h100 = "80 USD/h"')
+    return {name: price for name, price in found.items() if name in servers}
 
 
 def other_price(catalog: Catalog, instance: str, kind: str = "on_demand") -> str:

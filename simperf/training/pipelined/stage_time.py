@@ -128,7 +128,7 @@ class StageTime:
         """The compute stream has waited `since` a time [s] until now, when a communication has ended.
 
         While bytes of it move, that is exposed communication, and while it waits for other ranks the bubble. Before the
-        rank itself came to it, the rank's communications before it had to end, which are told apart alike.
+        rank itself came to it, the rank's communications before it had to end, which count in the same way.
         """
         now = work.group.env.now
         began = min(max(since, work.began), now)

@@ -120,7 +120,7 @@ def read_trace_file(path: str | os.PathLike[str]) -> TraceFile:
         raise InputError(Problem("no trace: it has no events", file=file.path, key="traceEvents", expected=_EXPECTED))
     trace = TraceFile(file.path)
     if isinstance(data, Mapping):
-        _head(trace, data)
+        _head(trace, file, data)
     timed = [
         (number, row)
         for number, row in enumerate(rows)
@@ -139,7 +139,14 @@ def read_trace_file(path: str | os.PathLike[str]) -> TraceFile:
     return trace
 
 
-def _head(trace: TraceFile, data: Mapping[str, Any]) -> None:
+def _head(trace: TraceFile, file: JsonFile, data: Mapping[str, Any]) -> None:
+    """What the trace says of its GPU and its rank.
+
+    Raises
+    ------
+    InputError
+        A rank that its job does not have.
+    """
     devices, job = data.get("deviceProperties"), data.get("distributedInfo")
     names = [
         str(one["name"])[:_NAME]
@@ -150,9 +157,13 @@ def _head(trace: TraceFile, data: Mapping[str, Any]) -> None:
     if isinstance(job, Mapping):
         rank: Any = job.get("rank")
         world: Any = job.get("world_size")
-        if _is_whole(world) and 0 < world <= 1 << 24:
-            trace.world = int(world)
-        if _is_whole(rank) and 0 <= rank < trace.world:
+        if not _is_whole(world) or not 0 < world <= 1 << 24:
+            return
+        trace.world = int(world)
+        if _is_whole(rank):
+            if not 0 <= rank < world:
+                at, message = ("distributedInfo", "rank"), f"no rank of a job of {world}"
+                raise InputError(file.problem(at, message, value=rank, expected=f"0 to {world - 1}"))
             trace.rank = int(rank)
 
 
@@ -182,12 +193,12 @@ def _take(
         message = "no trace: an event that has no meaning"
         return InputError(file.problem(("traceEvents", number, key), message, value=row.get(key), expected=expected))
 
-    if not _is_number(row.get("ts")):
-        raise refuse("ts", "a time in microseconds")
+    within = f"a time in microseconds, within {_LONGEST:g} s of the first event"
+    if not _is_number(row.get("ts")) or (start := (row["ts"] - first) * _MICRO) > _LONGEST:
+        raise refuse("ts", within)
     length: Any = row.get("dur")
-    start = (row["ts"] - first) * _MICRO
     if not _is_number(length) or length < 0 or (start + length * _MICRO) > _LONGEST:
-        raise refuse("dur", f"a time in microseconds, within {_LONGEST:g} s of the first event")
+        raise refuse("dur", within)
     end, name, category = start + length * _MICRO, str(row.get("name", ""))[:_NAME], _category(row)
     given = row.get("args")
     given = given if isinstance(given, Mapping) else {}
