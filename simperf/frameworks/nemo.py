@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from simperf.errors import InputError, Problem
+from simperf.errors import InputError, Problem, nearest
 from simperf.files import read_toml
 from simperf.frameworks.draft import JobDraft
 from simperf.frameworks.megatron import draft_megatron
@@ -151,6 +151,18 @@ def draft_nemo(options: JobOptionsRead, draft: JobDraft, *, gpus: int, on: str) 
         options.values["use_distributed_optimizer"] = True
         options.values["optimizer"] = "adam"
     draft_megatron(options, draft, gpus=gpus, on=on)
+    if any(one.key in ("num_layers", "hidden_size", "num_attention_heads") for one in options.problems):
+        options.problems += _unknown_models(options, given)
+
+
+def _unknown_models(options: JobOptionsRead, given: list[GivenOption]) -> Iterator[Problem]:
+    """Classes of models whose dimensions are not known, where some are missing."""
+    known = read_toml(_DATA).data["model"]
+    for one in given:
+        kind = str(one.value).rpartition(".")[2][:60]
+        if one.name.startswith("model.") and one.name.endswith("_target_") and "Config" in kind and kind not in known:
+            message = f"no dimensions are known of {kind!r}{nearest(kind, known, show=4)}"
+            yield options.problem_at(one, message, expected="a class that is known, or num_layers and such beside it")
 
 
 def _in_order(given: list[GivenOption]) -> Iterator[GivenOption]:

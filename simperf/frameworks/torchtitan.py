@@ -163,11 +163,7 @@ def _batch(options: JobOptionsRead, draft: JobDraft) -> None:
         message = f"no multiple of {options.argument('local_batch')} {local} x {dp} data-parallel ranks"
         options.problems.append(options.problem("global_batch", message, expected=f"a multiple of {local * dp}"))
     elif options["pp"] > 1 and whole > local * dp:
-        passes, each = whole // (local * dp), local // each
-        options.notes.append(
-            f"{options.argument('global_batch')}: torchtitan drains the pipeline after each {each} micro-batches, "
-            f"{passes} times a step; simulated is one pipeline of {passes * each}, so that the bubble is too short"
-        )
+        draft.set("program", "accumulate", whole // (local * dp), "global_batch", why="each fills the pipeline again")
 
 
 def _schedule(options: JobOptionsRead, draft: JobDraft, layers: int) -> int:
@@ -185,8 +181,16 @@ def _schedule(options: JobOptionsRead, draft: JobDraft, layers: int) -> int:
     first, last = options["first_less"], options["last_less"]
     counts = _split(options, layers)
     each = options["part_layers"]
-    if not counts and each and name == "interleaved":
-        chunks = max(1, -(-(layers + first + last) // each) // stages)
+    if not counts and each:
+        whole = layers + first + last
+        taken = [one for one in range(1, whole + 1) if _parts_taken(name, -(-whole // one), stages)]
+        if each not in taken:
+            message = f"{whole} layers, with embedding and head, make {-(-whole // max(1, each))} parts"
+            message += f", which {stages} stages of {options['schedule']} do not take"
+            expected = " or ".join(map(str, taken[-3:])) or "another number of stages"
+            options.problems.append(options.problem("part_layers", message, expected=expected))
+            return chunks
+        chunks = -(-whole // each) // stages
     if counts and name == "interleaved":
         chunks = len(counts) // stages
     parts = stages * chunks
@@ -206,6 +210,13 @@ def _schedule(options: JobOptionsRead, draft: JobDraft, layers: int) -> int:
         why = "" if "split_points" in options else "embedding and head count as layers"
         draft.set("program", "stage_layers", counts, "split_points", why=why)
     return chunks
+
+
+def _parts_taken(schedule: str, parts: int, stages: int) -> bool:
+    """Whether a schedule's stages have as many parts each, at least two of interleaved ones and else so many."""
+    each, rest = divmod(parts, stages)
+    usual = dict(_SCHEDULES.values())[schedule]
+    return not rest and (each >= usual if schedule == "interleaved" else each == usual)
 
 
 def _split(options: JobOptionsRead, layers: int) -> list[int]:

@@ -55,7 +55,7 @@ _LOCAL_SGD = Section.of(LocalSGD, "algorithm", "options", "every", "accumulate",
 _MODEL_PARALLEL = Section.of(
     ModelParallel,
     *("options", "microbatch", "schedule", "chunks", "stage_layers", "recompute", "recompute_layers"),
-    *("sequence_parallel", "context_exchange"),
+    *("accumulate", "sequence_parallel", "context_exchange"),
 )
 _MESSAGES = Section.of(
     StageMessages, overlap_messages="overlap", synchronous_messages="synchronous", scatter_messages="scattered"

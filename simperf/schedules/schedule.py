@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, get_args
 
 __all__ = ["PASSES", "Pass", "PassKind", "Schedule"]
@@ -60,6 +60,8 @@ class Schedule:
     beside : tuple of frozenset of int, optional
         Of each stage, places in its order of forward passes that are done beside the backward pass behind: each hides
         the other's communication. Gradients of weights that follow at once are part of that backward pass.
+    runs : int
+        How often the pipeline is filled and drained, each time with an equal share of the micro-batches.
 
     Examples
     --------
@@ -75,6 +77,7 @@ class Schedule:
     in_flight: tuple[int, ...]
     second: tuple[tuple[int, int], ...] = ()
     beside: tuple[frozenset[int], ...] = ()
+    runs: int = 1
 
     @property
     def chunks(self) -> int:
@@ -114,6 +117,40 @@ class Schedule:
                 count = 3 if behind == passes[place + 1]._replace(kind="W") else 2
             yield passes[place : place + count]
             place += count
+
+    def final(self, stage: int) -> frozenset[Pass]:
+        """Passes of a stage, one of each chunk in each run of the pipeline, that complete gradients of weights."""
+        kind, each = "W" if self.split else "B", self.microbatches // self.runs
+        return frozenset(
+            {(one.chunk, one.microbatch // each): one for one in self.stages[stage] if one.kind == kind}.values()
+        )
+
+    def repeated(self, runs: int) -> Schedule:
+        """The schedule so many times in a row, each time with as many micro-batches more.
+
+        Raises
+        ------
+        ValueError
+            It has two copies of the model.
+
+        Examples
+        --------
+        >>> from simperf.schedules import make_schedule
+        >>> [str(one) for one in make_schedule("1f1b", stages=2, microbatches=1).repeated(2).stages[0]]
+        ['F0', 'B0', 'F1', 'B1']
+        """
+        if self.second:
+            raise ValueError("a schedule of two copies of the model is not repeated")
+        count, turns = self.microbatches, range(runs)
+        stages = tuple(
+            tuple(one._replace(microbatch=one.microbatch + turn * count) for turn in turns for one in passes)
+            for passes in self.stages
+        )
+        beside = tuple(
+            frozenset(place + turn * len(passes) for turn in turns for place in places)
+            for places, passes in zip(self.beside, self.stages, strict=False)
+        )
+        return replace(self, microbatches=count * runs, stages=stages, beside=beside, runs=runs * self.runs)
 
     def needs(self, stage: int, one: Pass) -> tuple[tuple[int, Pass], ...]:
         """Stage and pass of all that a pass needs, beside the pass before it on its stage."""

@@ -252,6 +252,8 @@ class ModelParallel:
         order of the passes on each stage of the pipeline, such as 1f1b, interleaved, gpipe or zb-h1
     chunks : int
         parts of the model on each stage, of schedule interleaved (virtual stages)
+    accumulate : int
+        how often a step fills and drains the pipeline, each time with an equal share of its batch, as torchtitan does
     stage_layers : tuple of int
         layers of each part of the model in the order of the forward pass, where they are not even
     recompute : str
@@ -276,6 +278,7 @@ class ModelParallel:
     microbatch: int = 1
     schedule: str = "1f1b"
     chunks: int = 1
+    accumulate: int = 1
     stage_layers: tuple[int, ...] = ()
     recompute: Literal["none", "selective", "selective-op", "full"] = "none"
     recompute_layers: int = 0
@@ -290,7 +293,11 @@ class ModelParallel:
         refuse_types(self)
         problems = [
             Problem("a whole number of 1 or more is expected", key=key, value=str(value))
-            for key, value in (("microbatch", self.microbatch), ("chunks", self.chunks))
+            for key, value in (
+                ("microbatch", self.microbatch),
+                ("chunks", self.chunks),
+                ("accumulate", self.accumulate),
+            )
             if value < 1
         ]
         if self.recompute_layers < 0:

@@ -86,9 +86,9 @@ def test_a_pipeline_counts_embedding_and_head_as_layers(tmp_path):
     job = imported(tmp_path, text.replace("local_batch_size = 2", "local_batch_size = 8"))
     assert job.tables["program"]["stage_layers"] == [8, 9, 8, 7]
     assert job.tables["program"]["microbatch"] == 1
-    assert not any("drains" in one for one in job.notes)
-    twice = text.replace("local_batch_size = 2", "local_batch_size = 8\nglobal_batch_size = 64")
-    assert any("after each 8 micro-batches, 4 times a step" in one for one in imported(tmp_path, twice).notes)
+    assert "accumulate" not in job.tables["program"]
+    often = text.replace("local_batch_size = 2", "local_batch_size = 8\nglobal_batch_size = 64")
+    assert imported(tmp_path, often).tables["program"]["accumulate"] == 4
     for count in (0, 3):
         lines = f"[experimental]\npipeline_parallel_microbatches = {count}\n"
         with pytest.raises(InputError, match="no multiple"):
@@ -98,6 +98,22 @@ def test_a_pipeline_counts_embedding_and_head_as_layers(tmp_path):
     job = imported(tmp_path, split.replace("[activation", f"pipeline_parallel_split_points = [{points}]\n[activation"))
     assert job.tables["program"]["chunks"] == 2
     assert "stage_layers" not in job.tables["program"]
+
+
+@pytest.mark.parametrize(
+    ("schedule", "each", "chunks"),
+    [("Interleaved1F1B", 4, None), ("Interleaved1F1B", 3, 3), ("1F1B", 9, 1), ("1F1B", 4, None), ("1F1B", 5, None)],
+)
+def test_layers_of_a_part_make_parts_that_the_stages_take(tmp_path, schedule, each, chunks):
+    """34 with embedding and head on 4 stages: 9 parts of 4, 12 of 3, 4 of 9, 7 of 5."""
+    degrees = f'2\npipeline_parallel_degree = 4\npipeline_parallel_schedule = "{schedule}"\n'
+    text = BASE.replace("shard_degree = 8", f"shard_degree = {degrees}pipeline_parallel_layers_per_stage = {each}")
+    text = text.replace("local_batch_size = 2", "local_batch_size = 8")
+    if chunks is None:
+        with pytest.raises(InputError, match=rf"layers_per_stage: 34 layers.* which 4 stages of {schedule} do not"):
+            imported(tmp_path, text)
+    else:
+        assert imported(tmp_path, text).tables["program"].get("chunks", 1) == chunks
 
 
 def test_products_in_8_bits_and_asynchronous_tensor_parallelism(tmp_path):

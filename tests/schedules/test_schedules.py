@@ -48,6 +48,26 @@ def test_bubble_of_gpipe_and_1f1b(sizes):
         assert span(make_schedule(name, stages=stages, microbatches=batches)) == 3.0 * (batches + stages - 1)
 
 
+@given(SIZES, st.integers(1, 3))
+def test_a_pipeline_that_is_filled_again_has_its_bubble_again(sizes, runs):
+    stages, batches = sizes
+    for name in ("gpipe", "1f1b", "zb-h1"):
+        once = make_schedule(name, stages=stages, microbatches=batches)
+        plan = once.repeated(runs)
+        assert problems_of(plan) == []
+        assert plan.in_flight == once.in_flight
+        assert all(len(plan.final(stage)) == runs for stage in range(stages))
+        if name != "zb-h1":
+            assert span(plan) == 3.0 * runs * (batches + stages - 1)
+
+
+def test_passes_that_complete_gradients_are_the_last_ones_of_each_run():
+    plan = make_schedule("interleaved", stages=2, microbatches=2, chunks=2).repeated(2)
+    assert sorted(map(str, plan.final(0))) == ["B1", "B1.1", "B3", "B3.1"]
+    with pytest.raises(ValueError, match="two copies"):
+        make_schedule("dualpipe", stages=2, microbatches=4).repeated(2)
+
+
 @given(st.integers(2, 5), st.integers(1, 3), st.integers(2, 4))
 def test_bubble_of_interleaved_stages_is_a_chunk_th(stages, turns, chunks):
     """(p - 1) / v forward and backward passes of a whole stage (SC 2021, section 2.2)."""

@@ -231,9 +231,17 @@ def _plan(layout: Layout, strategy: ModelParallel, batch: int) -> Schedule:
         message = f"schedule {strategy.schedule} has none"
         known = " or ".join(f'"{name}"' for name in SCHEDULES if _takes_chunks(name))
         raise InputError(Problem(message, key="chunks", value=str(strategy.chunks), expected=f"schedule = {known}"))
+    runs, count = strategy.accumulate, batch // each
+    if runs > 1 and layout.pp == 1:
+        message, expected = "has no effect without a pipeline", "layout.pp of 2 or more"
+        raise InputError(Problem(message, key="accumulate", value=str(runs), expected=expected))
+    if count % runs:
+        message = f"{count} micro-batches of each data-parallel rank are not divided by it"
+        expected = " or ".join(map(str, nearest_divisors(count, runs)))
+        raise InputError(Problem(message, key="accumulate", value=str(runs), expected=expected))
     try:
-        with batches_of_schedule(each):
-            plan = _schedule(strategy.schedule, layout.pp, batch // each, **chunks)
+        with batches_of_schedule(each * runs):
+            plan = _schedule(strategy.schedule, layout.pp, count // runs, runs, **chunks)
     except UnknownNameError as error:
         raise InputError(Problem(str(error), key="schedule", value=strategy.schedule)) from None
     if plan.copies > 1 and layout.sharding == "zero-3":
@@ -250,8 +258,12 @@ def _takes_chunks(schedule: str) -> bool:
 
 
 @lru_cache(maxsize=PLANS_KEPT)
-def _schedule(name: str, stages: int, microbatches: int, **options: int) -> Schedule:
-    return make_schedule(name, stages=stages, microbatches=microbatches, **options)
+def _schedule(name: str, stages: int, microbatches: int, runs: int, **options: int) -> Schedule:
+    found = make_schedule(name, stages=stages, microbatches=microbatches, **options)
+    if runs > 1 and found.copies > 1:
+        message = f"a pipeline of schedule {name}, with two copies of the model, is filled once a step"
+        raise InputError(Problem(message, key="accumulate", value=str(runs), expected="1, or another schedule"))
+    return found.repeated(runs) if runs > 1 else found
 
 
 def _layers_of_parts(layers: int, parts: int, given: Sequence[int]) -> tuple[int, ...]:

@@ -127,9 +127,7 @@ class StageProcess:
 
     def program(self) -> Program:
         """The process."""
-        turns = list(self.work.plan.turns(self.stage))
-        kind = "W" if self._split else "B"
-        last = set({one.chunk: one for turn in turns for one in turn if one.kind == kind}.values())
+        turns, last = list(self.work.plan.turns(self.stage)), self.work.plan.final(self.stage)
         for _ in range(self.steps) if self.noise is None else self.noise.steps(self.steps):
             yield from self._items(self.work.ends[self.stage].begin, "update")
             coming = yield from self._receive(turns[0])
