@@ -238,6 +238,8 @@ def _search(
     if explain:
         scenario = found.scenario(explain)
         typer.echo(scenario.title + "\n" + found.ranked[explain - 1].reason)
+        if found.large(found.ranked[explain - 1]):
+            note("what limits a layout of so many events takes several runs as long as that of the search")
         typer.echo(format_limits(limits(scenario, engine=_of_limits(engine), play=play)))
     else:
         typer.echo(layouts_output(found, form, all_rows=everything))
@@ -246,8 +248,7 @@ def _search(
         Path(f"{output}.journal").unlink(missing_ok=True)
         note(f"wrote {output}")
     if (report := given.get("report")) is not None:
-        first = found.detailed()
-        winner: dict[str, Any] = {} if first is None else {"winner": play(first), "machine": first.machine}
+        winner = found.detailed(play)
         write_report(
             report, lambda pages: pages.layouts_report(found, command=typed(), **winner), given.get("language", "en")
         )

@@ -171,7 +171,5 @@ def test_a_class_of_models_that_is_not_known_is_named_where_its_dimensions_are_m
     path = tmp_path / "job.yaml"
     text = "model:\n  config:\n    _target_: nemo.collections.llm.FooConfig7B\n    seq_length: 4096\n"
     path.write_text(f"{text}trainer:\n  devices: 8\ndata:\n  global_batch_size: 8\n  micro_batch_size: 1\n")
-    with pytest.raises(
-        InputError, match=r"job.yaml:3: model.config._target_: no dimensions are known of 'FooConfig7B'"
-    ):
+    with pytest.raises(InputError, match=r"job.yaml:3: model.config._target_: no dimensions are known of"):
         import_job(path, framework="nemo", on="dgx-h100")

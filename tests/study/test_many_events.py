@@ -29,12 +29,15 @@ _MANY = {"tp": 4, "pp": 2, "cp": 1, "sharding": "zero-1", "recompute": ["none", 
 def test_a_run_of_many_events_is_made_where_it_may_be_clearly_faster(small_limits, tmp_path):
     """What is found is what a search without limits finds; its runs do not depend on the number of workers."""
     request = asked(batch=512, **_MANY, microbatch=1)
-    found, whole = plan_layouts(request, cache=False), plan_layouts(replace(request, force=True), cache=False)
+    counted = []
+    found = plan_layouts(request, cache=False, progress=counted.append)
+    assert counted[-1].done == counted[-1].total == 2, "one that is simulated after all counts once"
+    whole = plan_layouts(replace(request, force=True), cache=False)
     assert found.winner.choice == whole.winner.choice
     assert found.winner.step == whole.winner.step
     assert not found.failed
     assert all(found.scenario(one.number).force for one in found.ranked), "they are simulated again as they were"
-    assert found.detailed() is None
+    assert found.detailed() == whole.detailed() == {}
     found.report(tmp_path / "page.html")
     assert "Winner" not in (tmp_path / "page.html").read_text()
     with ThreadPoolExecutor(2) as pool:  # threads have the limits of the test

@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from simperf.analysis.intervals import intervals_of
-from simperf.errors import InputError, Problem
+from simperf.errors import InputError, Problem, SimperfError
 from simperf.files import write_packed
 from simperf.json_format import FORMAT
 from simperf.outputs import DATA, check_name, data_frame, drawn, html_table, report_module, write_page
+from simperf.results import Result
 from simperf.run import MOST_EVENTS, run
 from simperf.scenario import Scenario, make_scenario
 from simperf.scenario.own_constants import own_constants
@@ -30,6 +31,7 @@ from simperf.study.layouts.ties import TIE, groups
 from simperf.study.layouts.weighing import WeighedMachine, weigh
 from simperf.study.planning.lifetime import failing_lifetime, history_events
 from simperf.study.sweep import Progress
+from simperf.training.pipelined.excess import refused_events
 from simperf.training.pipelined.whole_run import state_nbytes
 from simperf.training.replica import Dimensions
 
@@ -81,15 +83,25 @@ class LayoutPlan:
             raise InputError(Problem(f"there is no layout {number}", file="--explain", expected=expected))
         one = self.ranked[number - 1]
         data = layout_scenario(self.request, one.machine, one.choice)
-        if self._large(one):
+        if self.large(one):
             data["run"] = {"force": True}  # the search took its many events upon itself
         return make_scenario(data, folder=self.request.folder)
 
-    def detailed(self) -> Scenario | None:
-        """The winner's scenario, for a step in detail; None where its timeline would have too many events."""
-        return None if self._large(self.winner) else self.scenario()
+    def detailed(self, play: Callable[[Scenario], Result] = run) -> dict[str, Any]:
+        """A run of the winner with its timeline, and its machine, for a page; nothing where it has too many events."""
+        if self.large(self.winner):
+            return {}
+        data = layout_scenario(self.request, self.winner.machine, self.winner.choice)
+        data.pop("run", None)  # forced runs have no limit, and what is drawn has one
+        scenario = make_scenario(data, folder=self.request.folder)
+        try:
+            return {"winner": play(scenario), "machine": scenario.machine}
+        except SimperfError as error:
+            if self.request.force and refused_events(str(error)) is not None:
+                return {}
+            raise
 
-    def _large(self, one: RankedLayout) -> bool:
+    def large(self, one: RankedLayout) -> bool:
         """Whether a layout has more events than a run simulates unasked."""
         return any(one.choice in each.large for each in self.searched if each.machine.machine == one.machine)
 
@@ -183,8 +195,7 @@ class LayoutPlan:
         InputError
             The name does not end in ``.html``, or the file cannot be written.
         """
-        best = self.detailed()
-        winner: dict[str, Any] = {} if best is None else {"winner": run(best), "machine": best.machine}
+        winner = self.detailed()
         write_page(path, lambda pages: pages.layouts_report(self, **winner))
 
     def _repr_html_(self) -> str:

@@ -214,8 +214,10 @@ def search(
 
         def told(order: _Order, place: int, row: Row) -> None:
             nonlocal played, failed
+            before = order.rows.get(place)  # refused for its many events, and simulated now
             order.rows[place] = row
-            played, failed = played + 1, failed + (row["error"] is not None)
+            played += before is None
+            failed += (row["error"] is not None) - (before is not None and before["error"] is not None)
             if book is not None and row["point"] not in book.rows:
                 book.add(row)
             if progress:
