@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -156,17 +157,34 @@ def _layouts(
     table |= {key: given[key] for key in _OF_LAYOUTS if key in given}
     for key in ("gpus", "precision"):
         table |= {key: _values(table[key])} if key in table else {}
+    varied: dict[str, list[Any]] = {}
     for text in given.get("vary") or ():
         key, _, values = text.partition("=")
-        table[key.strip()] = _values(values)
+        varied.setdefault(key.strip(), []).extend(_values(values))
+    table |= varied
     data: dict[str, Any] = {"layouts": table, "plan": {key: given[key] for key in _OF_PLAN if key in given}}
     data["plan"] |= {"force": True} if force else {}
-    data |= {"prices": {"own": dict.fromkeys(given["on"] or (), given["price"])}} if given.get("price") else {}
+    if given.get("price"):
+        data["prices"] = {"own": dict.fromkeys(_servers_of(given["on"] or ()), given["price"])}
     data |= {"program": {"stack": given["stack"]}} if given.get("stack") else {}
     try:
         return make_layouts(data)
     except InputError as error:
         raise InputError([_of_option(one) for one in error.problems]) from None
+
+
+def _servers_of(names: Sequence[str]) -> list[str]:
+    """Servers that machines are made of; a name that the catalogue does not have stays as it is, and is refused."""
+    from simperf.errors import UnknownNameError
+    from simperf.hardware import Catalog
+
+    catalog, found = Catalog.load(), []
+    for name in names:
+        try:
+            found.append(catalog.machine(name).servers[0].blueprint.name)
+        except UnknownNameError:
+            found.append(name)
+    return found
 
 
 def _instead(key: str) -> str:

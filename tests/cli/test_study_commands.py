@@ -143,6 +143,16 @@ def test_compare_says_what_differs(simperf, chain):
     assert "synchronous" in out
 
 
+def test_values_of_one_axis_may_be_given_apart_and_a_price_is_of_a_server(simperf):
+    search = ("plan", "--layouts", "llama3-8b", "--on", "dgx-h100-x128", "--gpus", "16", "--batch", "16", "--no-cache")
+    narrow = [f"--vary={one}" for one in ("cp=1", "pp=1", "sharding=zero-3", "recompute=none", "microbatch=1")]
+    code, out, _ = simperf(*search, *narrow, "--vary=tp=1", "--vary=tp=2", "--top=2", "--price", "80 USD/h")
+    assert code == 0
+    assert "tp=2 dp=8" in out
+    assert "dp=16 zero-3" in out
+    assert "160.00 USD/h for 16 GPUs" in out
+
+
 def test_samples_give_intervals(simperf, chain):
     words = ("--set", "program.jitter=0.2", "--samples", "20")
     code, out, _ = simperf("run", chain, *words)

@@ -365,7 +365,7 @@ def _machines(
                 data |= {"use": name}
             plan = machine.servers[0].blueprint
             price = own.get(plan.name, plan.price)
-            source = "the plan's file" if plan.name in own else plan.price_source
+            source = "a price of your own" if plan.name in own else plan.price_source
             whole = None if price is None else price * servers
             other = other_price(catalog, plan.name) if whole is None else ""
             source = source if whole is not None else ""

@@ -64,7 +64,7 @@ def read_prices(
             sources |= dict.fromkeys(found, said or name)
     own = own_prices(table, instances)
     prices |= own
-    sources |= dict.fromkeys(own, "the plan's file")
+    sources |= dict.fromkeys(own, "a price of your own")
     for instance in instances:
         if instance in prices:
             continue
