@@ -166,7 +166,7 @@ def check_part(path: str | os.PathLike[str]) -> None:
     name = Path(path).stem
     builtin = Catalog.load()
     kind = str(toml.data.get("kind", ""))
-    inside = kind in builtin.kinds_of(name) and Path(builtin.path(kind, name)) == Path(path)
+    inside = kind in builtin.kinds_of(name) and Path(builtin.path(kind, name)).resolve() == Path(path).resolve()
     catalog = builtin if inside else Catalog.load(Path(path).parent)
     if kind in ("server", "cluster") and kind not in PART_KINDS:
         check_machine(build_machine(toml.data, catalog, toml, name=name, at=()))

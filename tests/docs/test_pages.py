@@ -39,3 +39,9 @@ def test_links_inside_the_repository_lead_somewhere(page):
     targets = [target for target in LINK.findall(page.read_text("utf-8")) if "://" not in target]
     missing = [target for target in targets if not (page.parent / target).exists()]
     assert not missing
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_a_link_that_shows_a_file_leads_to_that_file(page):
+    shown = re.findall(r"\[`?([\w/]+\.(?:py|toml|md))`?\]\(([^)#\s]+)", page.read_text("utf-8"))
+    assert [(text, target) for text, target in shown if not f"/{target}".endswith(f"/{text}")] == []

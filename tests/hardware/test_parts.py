@@ -4,6 +4,7 @@ Covers simperf.hardware.part, parts, processors, devices, frontend and plausible
 """
 
 import math
+from pathlib import Path
 
 import pytest
 
@@ -44,6 +45,12 @@ def test_every_number_has_a_unit_and_a_source(kind, name):
 @pytest.mark.parametrize(("kind", "name"), PARTS[::9])
 def test_built_in_parts_pass_the_public_check(kind, name):
     check_part(CATALOG.path(kind, name))
+
+
+def test_a_built_in_part_may_be_named_from_where_one_is(monkeypatch):
+    path = Path(CATALOG.path("gpu", "l4"))
+    monkeypatch.chdir(path.parents[1])
+    check_part("gpu/l4.toml")
 
 
 def test_everything_asked_for_is_there():
