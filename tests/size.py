@@ -57,7 +57,8 @@ def table(before, after):
     """Both as a table, with the sum of all packages but the tests."""
     rows = [(name, before.get(name, Counter()), after.get(name, Counter())) for name in sorted({*before, *after})]
     whole = [sum((one[side] for one in rows if one[0] != "tests"), Counter()) for side in (1, 2)]
-    rows = [*(one for one in rows if one[0] != "tests"), ("simperf", *whole), *(one for one in rows if one[0] == "tests")]
+    last = ("simperf", "tests")
+    rows = sorted([*rows, ("simperf", *whole)], key=lambda one: last.index(one[0]) if one[0] in last else -1)
     lines = [f"| package | {' | '.join(COUNTED)} |", "|---|" + "--:|" * len(COUNTED)]
     for name, old, new in rows:
         cells = (f"{old[what]:,} to {new[what]:,}" if old[what] != new[what] else f"{new[what]:,}" for what in COUNTED)
