@@ -28,7 +28,7 @@ PUBLISHED: Mapping[str, PublishedRuns] = {
 
 
 def unpublished(program: str) -> str:
-    """Why runs of a program that is not in `PUBLISHED` have no interval.
+    """Reason why runs of a program that is not in `PUBLISHED` have no interval.
 
     Examples
     --------

@@ -162,7 +162,7 @@ class InputError(SimperfError):
 
 
 class DeviceMemoryError(InputError):
-    """What a program holds does not fit on a device: as bad an input as any other; names what asks for too much."""
+    """Error of a program that does not fit on a device: as bad an input as any other; names what asks for too much."""
 
     def __init__(self, problems: Sequence[Problem] | Problem | str) -> None:
         super().__init__(Problem(problems) if isinstance(problems, str) else problems)

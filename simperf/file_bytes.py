@@ -194,7 +194,7 @@ def _too_large(name: str, message: str, most: int, expected: str) -> Problem:
 
 
 def unpacked(raw: bytes, name: str, *, most: int = MOST_BYTES, whole: bool = True, expected: str = "") -> bytes:
-    """What gzip has packed, all members of it; the parameters are those of `read_bytes`.
+    """Bytes that gzip has packed, all members of it; the parameters are those of `read_bytes`.
 
     Raises
     ------

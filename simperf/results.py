@@ -205,7 +205,7 @@ class Result:
 
     @property
     def times(self) -> tuple[TimeUse, ...]:
-        """Where each rank's time went, by stage, dimension, class of ranks and activity; empty without a timeline."""
+        """Use of each rank's time by stage, dimension, class of ranks and activity; empty without a timeline."""
         return time_use(self.spans, self.ranks) if self.spans else self.given_times
 
     @property

@@ -30,7 +30,7 @@ def read_cases(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
 
 
 def source_of(case: Mapping[str, Any]) -> str:
-    """Where a case was published, in one line."""
+    """Source in which a case was published, in one line."""
     source = case.get("source", {})
     if "repo" in source:
         return f"{source['repo']}, {source.get('path', '')} at {source.get('commit', '')}".strip()

@@ -57,7 +57,7 @@ class CollectiveError:
 
     @property
     def measured(self) -> float:
-        """What the prediction is compared with: what was measured, or the nearest end of a range [s]."""
+        """Measured time that the prediction is compared with: the value, or the nearest end of a range [s]."""
         return min(max(self.predicted, self.low), self.high)
 
     @property

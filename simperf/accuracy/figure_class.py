@@ -23,7 +23,7 @@ _NEAR_LINEAR = 0.03
 
 @dataclass(frozen=True, slots=True)
 class FigureBasis:
-    """What a published figure can be derived from without a prediction.
+    """Basis from which a published figure can be derived without a prediction.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What one choice alone changes of a job: ratios between schedules, and gains of features that are added in turn."""
+"""Effects of one choice alone on a job: ratios between schedules, and gains of features that are added in turn."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _DATA = Path(__file__).parent / "data" / "large_stacks.toml"
 
 
 class _Case(Protocol):
-    """What tells the stack of a case."""
+    """Properties of a case that determine its stack."""
 
     @property
     def family(self) -> str: ...

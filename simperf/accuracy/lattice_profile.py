@@ -188,7 +188,7 @@ def _note(fit: LatticeFit, found: Array) -> str:
 
 
 def profile_model(tables: Sequence[MeasuredCalls]) -> FittedRoofline:
-    """What a run with the profile of these tables costs operations by."""
+    """Costs of operations in a run with the profile of these tables."""
     part = tables[0].part
     kernels = {name.removeprefix("kernel."): model.at() for name, model in lattice_models(tables).items()}
     return FittedRoofline(part, kernels, other=Roofline(part))

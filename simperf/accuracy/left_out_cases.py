@@ -45,7 +45,7 @@ def sound_cases(folder: str | os.PathLike[str]) -> tuple[list[dict[str, Any]], d
 
 
 def left_out_cases(folder: str | os.PathLike[str], graded: Collection[str] = ()) -> dict[tuple[str, str], int]:
-    """How many cases of a folder are not graded, by their kind, family or file and the reason.
+    """Number of cases of a folder that are not graded, by their kind, family or file and the reason.
 
     Parameters
     ----------

@@ -87,7 +87,7 @@ def cases_known() -> dict[str, Mapping[str, Any]]:
 
 
 def cases_left_out() -> dict[str, str]:
-    """Why each of the other cases cannot be."""
+    """Reasons why the other cases cannot be predicted, by name."""
     return {name: setup["left_out"] for name, setup in _cases().items() if "left_out" in setup}
 
 

@@ -188,7 +188,7 @@ def _server(scenario: Scenario) -> str:
 
 
 def interconnect_of(machine: Machine, gpus: Sequence[str]) -> str:
-    """How GPUs of a machine reach each other.
+    """Interconnect over which GPUs of a machine reach each other.
 
     Parameters
     ----------
@@ -216,7 +216,7 @@ def interconnect_of(machine: Machine, gpus: Sequence[str]) -> str:
 
 
 def summarize_losses(points: Iterable[ScalingPoint], method: str = "predicted") -> LossSummary:
-    """What a method, ``"predicted"`` or ``"ring"``, explains of the lost throughput.
+    """Summary of the lost throughput that a method, ``"predicted"`` or ``"ring"``, explains.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Amounts:
-    """What kernels are of, whatever GPU runs them at what rate.
+    """Amounts of work of kernels and the peak rates of a GPU, whatever rates it reaches.
 
     Parameters
     ----------

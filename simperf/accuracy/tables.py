@@ -110,7 +110,7 @@ def _parts_of(folder: Path) -> list[Path]:
 
 
 def failures_counted(rows: Iterable[ValidationRow]) -> dict[tuple[str, str], int]:
-    """How many figures have no prediction, by their title and the reason; jobs that do not fit count together."""
+    """Number of figures without a prediction, by their title and the reason; jobs that do not fit count together."""
     found = Counter[tuple[str, str]]()
     for row in rows:
         if row.failure:

@@ -59,7 +59,7 @@ class TimedRun(NamedTuple):
 
     @property
     def why_not(self) -> str:
-        """Why it cannot be simulated; empty if it can."""
+        """Reason why it cannot be simulated; empty if it can."""
         model = _models().get(self.model)
         if self.gpu not in GPUS:
             return f"the catalogue has no {self.gpu}"
@@ -123,7 +123,7 @@ def passes_table(cases: Sequence[Mapping[str, Any]]) -> list[ValidationRow]:
 
 
 def passes_left_out(cases: Sequence[Mapping[str, Any]]) -> Counter[str]:
-    """How many rows are not simulated, by the reason."""
+    """Number of rows that are not simulated, by the reason."""
     return Counter(one.why_not for case in cases for one in timed_runs(case) if one.why_not)
 
 

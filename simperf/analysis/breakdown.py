@@ -1,4 +1,4 @@
-"""Where the time went: every instant of the run is given to one category, and to one only.
+"""Breakdown of a run's time: every instant is given to one category, and to one only.
 
 At an instant several things may be active. It counts for the first of `PRIORITY` that is
 active: what keeps a device computing hides all that happens beside it, so what is left

@@ -48,7 +48,7 @@ def drawn_interval(result: Result, metric: str) -> tuple[float, float] | None:
 
 @dataclass(frozen=True, slots=True)
 class Duel:
-    """Whether one result beats another.
+    """Comparison of two results: whether one is better than the other.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class Duel:
 
 
 def beats(first: Result, second: Result, *, metric: str = "time", better: Better | None = None) -> Duel:
-    """How likely `first` is better than `second` in a metric; its unit says which end is better if `better` does not.
+    """Probability that `first` beats `second` in a metric, whose unit says which end is better if `better` does not.
 
     With the same number of samples, draw i of one is compared with draw i of the other; otherwise all against all.
 

@@ -14,7 +14,7 @@ __all__ = ["Comparison", "compare"]
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What changes from one run to another.
+    """Changes from one run to another.
 
     Parameters
     ----------

@@ -40,7 +40,7 @@ class Segment(NamedTuple):
 
 
 class PathPart(NamedTuple):
-    """What one category of one node has of the path: time [s], share of the run [1], and number of segments."""
+    """Part of the path of one category of one node: time [s], share of the run [1], and number of segments."""
 
     category: str
     owner: str
@@ -132,7 +132,7 @@ class _Walk:
                 self.causes[arrow.to_track, arrow.to_time] = arrow.from_track
 
     def before(self, now: float, last: Span | None) -> tuple[Segment, Span | None]:
-        """What ended at `now` and let `last` begin; a gap if nothing did."""
+        """Segment that ended at `now` and let `last` begin; a gap if nothing did."""
         first, after = bisect_left(self.ends, now - self.slack), bisect_right(self.ends, now + self.slack)
         ended = [span for span in self.work[first:after] if span.start < now - self.slack]
         if ended:

@@ -137,7 +137,7 @@ class SpreadOfErrors:
 
     @property
     def origin(self) -> str:
-        """What it was taken from, in words.
+        """Figures that it was taken from, in words.
 
         Examples
         --------
@@ -148,7 +148,7 @@ class SpreadOfErrors:
         return f"errors of {self.figures:,} published figures of {self.families} families, each left out, from {where}"
 
     def beyond(self, difficulty: float = 0.0, *, gpus: int = 1) -> str:
-        """Why the figures say nothing of a prediction, in words; empty if they do.
+        """Reason why the figures say nothing of a prediction, in words; empty if they do.
 
         Parameters
         ----------
@@ -172,7 +172,7 @@ class SpreadOfErrors:
         return ""
 
     def factors(self, difficulty: float = 0.0, *, used: float = 0.0) -> tuple[float, float]:
-        """What the predicted time is multiplied by at both ends of the interval of the measured one [1].
+        """Factors on the predicted time that give both ends of the interval of the measured one [1].
 
         Parameters
         ----------

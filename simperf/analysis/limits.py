@@ -26,7 +26,7 @@ _ORDER = ("device", "link", "storage", "host", "copy engine", "thread")
 
 
 class Limit(NamedTuple):
-    """What may hold up a run: its name, kind (as of `ResourceUse`, or of `activities`) and share of the time [1]."""
+    """Possible limit of a run: name, kind (as of `ResourceUse`, or of `activities`) and share of the time [1]."""
 
     name: str
     kind: str
@@ -91,6 +91,6 @@ def busiest(result: Result) -> Limit | None:
 
 
 def headroom(result: Result) -> Headroom | None:
-    """How far the run is above its lower bound; None if no lower bound is known."""
+    """Headroom of the run above its lower bound; None if no lower bound is known."""
     name, floor = result.floor
     return Headroom(name, floor, result.time / floor) if floor > 0 else None

@@ -1,4 +1,4 @@
-"""How much of the moving of data is hidden under the work of devices."""
+"""Share of data movement that is hidden under the work of devices."""
 
 from __future__ import annotations
 

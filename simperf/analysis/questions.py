@@ -94,7 +94,7 @@ def size_class(nbytes: float) -> str:
 
 
 def runs_of(program: str, parameters: Mapping[str, Any]) -> PublishedRuns | Literal[""]:
-    """What published figures of runs like it are of; empty where there are none.
+    """Kind of the published figures of runs like it; empty where there are none.
 
     A parameter server trains if it was given a model or the speed of one GPU, and else exchanges bytes alone.
 

@@ -184,12 +184,12 @@ def rank_results(results: Sequence[Result]) -> Ranking:
 
 
 def work_of(result: Result) -> Work:
-    """How much work a run did, by what it is counted in."""
+    """Amounts of work that a run did, by what it is counted in."""
     return {name: (amount.value, amount.unit) for name, amount in result.work.items()}
 
 
 def common_answer(answers: Sequence[Answer | None]) -> tuple[Answer, str]:
-    """What all ask for, and why there is no such thing; who does not say joins the others."""
+    """Answer that all ask for, and why there is no such thing; who does not say joins the others."""
     given = list(dict.fromkeys(answer for answer in answers if answer is not None))
     if len(given) > 1:
         return given[0], "the scenarios ask for different numbers: " + "; ".join(map(str, given))

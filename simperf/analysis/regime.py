@@ -1,4 +1,4 @@
-"""What bounds a run: the activity that is busy for the largest share of the time.
+"""Regime of a run: the activity that is busy for the largest share of the time.
 
 A run is held up by whatever never rests. The shares here are those of being busy, hidden or not, unlike
 the breakdown's: a frontend that launches all the time is the limit although a device
@@ -42,7 +42,7 @@ REGIMES = (
 
 
 class Regime(NamedTuple):
-    """What bounds a run, and the share of the time [1] for which it was busy."""
+    """Regime of a run, and the share of the time [1] for which its activity was busy."""
 
     name: str
     share: float

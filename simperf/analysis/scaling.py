@@ -1,4 +1,4 @@
-"""How work scales: its time against a count of devices, beside what that many would ideally take.
+"""Scaling of work: its time against a count of devices, beside what that many would ideally take.
 
 What is ideal follows from what is measured. A *rate of work* (samples a second) ideally grows as the
 count does. A *bandwidth a rank* (busbw) ideally stays as it is. Where a lower bound is known, it is the ideal.

@@ -22,7 +22,7 @@ _KERNELS: tuple[Category, ...] = ("compute", "memory")
 
 
 class RankTimeline(NamedTuple):
-    """What like ranks do: `device` stands for a `share` of all ranks [1]; `bubble` says in which slices they wait."""
+    """Timeline of like ranks: `device` stands for a `share` of all [1]; they wait in the slices of `bubble`."""
 
     device: str
     share: float

@@ -1,4 +1,4 @@
-"""How a result stands against the best one: by how much it loses, where, and whether that can be determined."""
+"""Verdict on a result against the best one: by how much it loses, where, and whether that can be determined."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Verdict", "verdict"]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How a result stands against the best.
+    """Verdict on a result against the best.
 
     Parameters
     ----------

@@ -49,7 +49,7 @@ class Line:
 
 
 def work_of(point: Measurement) -> float | None:
-    """How much there is to do: FLOP of products, bytes of other operations, else what the conditions count.
+    """Amount of work of a point: FLOP of products, bytes of other operations, else what the conditions count.
 
     Examples
     --------

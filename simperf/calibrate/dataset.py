@@ -1,4 +1,4 @@
-"""What was measured: raw samples by series and conditions, with the machine and versions that gave them."""
+"""Data set of measurements: raw samples by series and conditions, with the machine and versions that gave them."""
 
 from __future__ import annotations
 

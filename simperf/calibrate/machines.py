@@ -1,4 +1,4 @@
-"""Which GPU of the catalogue a data set was measured on."""
+"""GPU of the catalogue that a data set was measured on."""
 
 from __future__ import annotations
 

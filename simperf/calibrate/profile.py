@@ -80,7 +80,7 @@ def models_text(
 
 
 def fitted_model(one: SeriesFit) -> FittedModel:
-    """What a profile keeps of a fit."""
+    """Model that a profile keeps of a fit."""
     from simperf.hardware.profile import FittedConstant, FittedModel
 
     fit = one.fit

@@ -101,7 +101,7 @@ def _at_most(samples: tuple[float, ...], fewest: int) -> tuple[float, ...]:
 
 
 def parts(dataset: Dataset) -> tuple[str, ...]:
-    """Which sessions a data set has, by digests of their readings, so that a profile can tell what it was fitted to."""
+    """Sessions of a data set, by digests of their readings, so that a profile can tell what it was fitted to."""
     known = str(dataset.made.get("parts", ""))
     readings = repr([(point.key, point.samples) for point in dataset]).encode()
     return tuple(known.split()) or (hashlib.sha256(readings).hexdigest()[:12],)
@@ -109,7 +109,7 @@ def parts(dataset: Dataset) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """How well the other sessions' readings of the very same points say what a session reads.
+    """Error of the other sessions' readings of the very same points, as a prediction of one session's.
 
     No model of those sessions can do much better, unless it averages over what disturbed them.
 
@@ -130,7 +130,7 @@ class Repeat:
 
 
 def repeated(sessions: Sequence[Dataset]) -> tuple[Repeat, ...]:
-    """What each session's readings say of another's: leaving out one at a time, by series.
+    """Errors of the other sessions' readings as predictions of each one's: leaving out one at a time, by series.
 
     Parameters
     ----------

@@ -81,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 class Ending:
-    """Which signal has asked for an end, if one has: Ctrl-C, if nobody says another."""
+    """Signal that has asked for an end, if one has: Ctrl-C, if nobody says another."""
 
     def __init__(self) -> None:
         self.number: signal.Signals = signal.SIGINT

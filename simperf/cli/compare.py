@@ -191,7 +191,7 @@ class _Comparison:
             self._judge(place, check_expectations(variant, attempt.result))
 
     def differences(self) -> dict[str, tuple[str, ...]]:
-        """What the rows differ in."""
+        """Differences between the rows."""
         from simperf.study.compare import differences
 
         return differences(self.datas) if len(self.rows) > 1 else {}

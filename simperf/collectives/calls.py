@@ -100,7 +100,7 @@ class Call:
 
     @property
     def known(self) -> MeasuredCollective | None:
-        """What was measured of it; None if nothing was, or if no library runs it."""
+        """Measurements of it; None if there are none, or if no library runs it."""
         if self.algorithm not in NCCL:
             return None
         return self.measured.among(self.collective, self.machine, self.ranks)

@@ -149,7 +149,7 @@ def _pipeline(state: State, phase: Phase, tell: Callable[[str], None], level: li
 
 
 def problems_of(plan: Plan, *, seed: int = 0) -> list[str]:
-    """What is wrong with a plan; nothing if it does what it promises at the cost it claims.
+    """Problems of a plan; none if it does what it promises at the cost it claims.
 
     Parameters
     ----------

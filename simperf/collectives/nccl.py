@@ -112,7 +112,7 @@ class Choice:
 
     @cached_property
     def run(self) -> Execution:
-        """What comes out if it is simulated alone."""
+        """Execution of this choice alone."""
         return self.play()
 
     def play(
@@ -249,7 +249,7 @@ class Tuner:
         return choice
 
     def message(self, nbytes: float) -> Choice:
-        """What carries one send of so many bytes [B] between two ranks, without a part that stays where it is."""
+        """Choice for one send of so many bytes [B] between two ranks, without a part that stays where it is."""
         pair = min(self._pairs, key=partial(self._estimate, nbytes=len(self.ranks) * nbytes))
         return self._choice(pair, 0.0)
 
@@ -288,7 +288,7 @@ class Tuner:
             raise InputError(Problem(message, file=measured.source, value=what, expected=there))
 
     def misses(self, measured: MeasuredCollective, nbytes: float) -> tuple[float, float]:
-        """How many times as long as modelled a payload [B] takes by what was measured, and launching for it [1].
+        """Measured over modelled time of a payload [B], and of launching for it [1].
 
         Launches take as long as modelled, unless what was measured is longer as a whole, or shorter than they alone.
         """

@@ -108,7 +108,7 @@ class MachineAlgorithm:
         return self.kernels.get(name)
 
     def transport(self, protocol: str, constants: Transport, nbytes: float) -> Transport:
-        """How a payload [B] is carried on this generation of GPUs.
+        """Transport of a payload [B] on this generation of GPUs.
 
         Parameters
         ----------

@@ -67,7 +67,7 @@ class NcclPlans:
         self.orders, self.shares = self._rings()
 
     def algorithms(self, *, only: Sequence[str] = (), in_network: bool = False) -> list[str]:
-        """What this machine and collective can be run by; of `only`, if any of these can."""
+        """Algorithms that can run the collective on this machine; of `only`, if any of these can."""
         found = ["direct"] if self.collective == "all-to-all" else ["ring"]
         if self.collective == "all-reduce" and len(self.ranks) > 1:
             even = len(set(map(len, self.groups))) == 1

@@ -230,7 +230,7 @@ def post_overhead(machine: Machine, ranks: Sequence[str]) -> float:
 
 
 def simple_tree_efficiency() -> float:
-    """What is left of the links where one GPU of a server talks to the server above and both below, 0 to 1."""
+    """Share of the links that is left where one GPU of a server talks to the server above and both below, 0 to 1."""
     return _limits()["tree", "efficiency", "simple"]
 
 
@@ -240,5 +240,5 @@ def tree_limit(machine: Machine, ranks: Sequence[str]) -> float:
 
 
 def in_network_efficiency(machine: Machine, ranks: Sequence[str]) -> float:
-    """What is left of the links where the switch between these GPUs adds up, 0 to 1; 0 if it is not known."""
+    """Share of the links that is left where the switch between these GPUs adds up, 0 to 1; 0 if it is not known."""
     return _limits().get(("in-network", "efficiency", _row(machine, ranks[0])), 0.0)

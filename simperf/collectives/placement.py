@@ -46,7 +46,7 @@ class Wired(Protocol):
 
     @property
     def kept(self) -> dict[Any, Any]:
-        """What others computed from it alone."""
+        """Values that others computed from it alone."""
 
     def route(self, src: str, dst: str, /) -> Route:
         """The route from one node to another."""

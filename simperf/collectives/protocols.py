@@ -46,7 +46,7 @@ def _table() -> dict[tuple[str, str], Transport]:
 
 
 def protocol_transport(algorithm: str, protocol: str) -> Transport:
-    """How NCCL would carry the sends of an algorithm under a protocol.
+    """Transport by which NCCL would carry the sends of an algorithm under a protocol.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ WINOGRAD_SHARE = 0.65
 
 
 def fewer_products(op: Op) -> float:
-    """How many times fewer multiplications a library's kernel has than the definition of `op` [1].
+    """Multiplications by the definition of `op` over those of a library's kernel [1].
 
     In fp32, for square windows that move by one pixel; matrix units have no such kernels.
 

@@ -36,7 +36,7 @@ _BESIDE = 3.0
 
 
 def late_time(since: Any, *, late: float = 0.0, late_at: float = math.inf) -> Any:
-    """What a call costs more than in a loop if much else went through the caches since the last one of its kind [s].
+    """Time of a call beyond that in a loop if much else went through the caches since the last one of its kind [s].
 
     Parameters
     ----------

@@ -190,7 +190,7 @@ def _product(
 def expert_units(
     device: GpuRates, precision: str, *, peak: float, constants: Mapping[str, float] | None = None
 ) -> ExpertUnits:
-    """What experts in a precision find on a device.
+    """Matrix units that experts in a precision find on a device.
 
     Parameters
     ----------

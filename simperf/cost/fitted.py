@@ -110,12 +110,12 @@ class FittedRoofline:
         return any(constants.get("lattice", 0.0) > 0 for constants in self.kernels.values())
 
     def accounts(self, op: Op) -> frozenset[str]:
-        """What the cost of `op` accounts for, as `Roofline.accounts`: nothing where constants are its own."""
+        """Effects that the cost of `op` accounts for, as `Roofline.accounts`: none where constants are its own."""
         key, other = self.key(op), self._other
         return other.accounts(op) if key is None or self.kernels[key].get("lattice", 0.0) > 0 else frozenset()
 
     def step(self, model: str, precision: str) -> float:
-        """How many times as long as its kernels a training step takes [1], see `simperf.cost.Unseen.step`."""
+        """Time of a training step over that of its kernels [1], see `simperf.cost.Unseen.step`."""
         return 1.0 if self._unseen is None else self._unseen.step(model, precision)
 
     def cost(self, op: Op) -> OpCost:

@@ -51,7 +51,7 @@ Array = NDArray[np.float64]
 
 
 def lattice_kind(name: str) -> str:
-    """Which of `NODES` a model's factors stand at, by the model's name.
+    """Key of `NODES` for a model's factors, by the model's name.
 
     Raises
     ------

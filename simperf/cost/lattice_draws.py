@@ -23,7 +23,7 @@ MOST_SPREAD = 2.0
 
 
 def drawn_factor(sizes: Sequence[float], *, spread: float, alike: float, draw: int, about: str) -> float:
-    """How many times as long as corrected a shape takes at a draw [1].
+    """Factor on the corrected time of a shape at a draw [1].
 
     Parameters
     ----------

@@ -172,7 +172,7 @@ class Roofline:
         return min(1.0, max(op.elements / (sms * THREADS_PER_SM), 1.0 / sms, least))
 
     def units(self, op: Op) -> MatrixUnits | None:
-        """What `op`'s product finds on the device's matrix units, if its architecture has constants for them.
+        """Matrix units that `op`'s product finds on the device, if its architecture has constants for them.
 
         Batched or not, a product takes its precision's share of the peak; a convolution less, by what its family
         reaches over products. In a long run (`Op.reuse` infinite) the clock is what the board's power sustains: power
@@ -215,7 +215,7 @@ class Roofline:
         )
 
     def accounts(self, op: Op) -> frozenset[str]:
-        """What the cost of `op` accounts for: ``"clock"`` under the board's power, ``"cache"``: operands in the L2."""
+        """Effects in the cost of `op`: ``"clock"`` under the board's power, ``"cache"``: operands in the L2."""
         found = set()
         units = self.units(op)
         known = getattr(self.device, "product", {})

@@ -98,7 +98,7 @@ class Unseen:
     steps: Mapping[str, Miss] = field(default_factory=dict)
 
     def longer(self, op: Op, gpu: str) -> float:
-        """How many times as long `op` takes on a GPU of the name `gpu` as is predicted [1]."""
+        """Time of `op` on a GPU of the name `gpu` over the predicted one [1]."""
         sort = sort_of(op)
         miss = self.misses.get(sort)
         if miss is None or op.family in self.said or f"{op.family}-{op.dtype}" in self.said:
@@ -111,7 +111,7 @@ class Unseen:
         return math.exp(miss.common * shared + miss.own * _NORMAL.inv_cdf(own))
 
     def step(self, model: str, precision: str, gpu: str) -> float:
-        """How many times as long as its kernels a training step takes on a GPU of the name `gpu` [1].
+        """Time of a training step over that of its kernels on a GPU of the name `gpu` [1].
 
         Parameters
         ----------
@@ -160,11 +160,11 @@ class UnseenRoofline:
         self._roofline, self._unseen = roofline, unseen
 
     def step(self, model: str, precision: str) -> float:
-        """How many times as long as its kernels a training step takes [1], see `Unseen.step`."""
+        """Time of a training step over that of its kernels [1], see `Unseen.step`."""
         return self._unseen.step(model, precision, self._roofline.device.name)
 
     def accounts(self, op: Op) -> frozenset[str]:
-        """What the cost of `op` accounts for, as `Roofline.accounts`."""
+        """Effects that the cost of `op` accounts for, as `Roofline.accounts`."""
         return self._roofline.accounts(op)
 
     def attention_library(self, op: Op) -> str:

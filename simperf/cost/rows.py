@@ -59,7 +59,7 @@ class RowLaunch:
 
 @lru_cache(maxsize=4096)
 def row_launch(kind: str, columns: int, size: int) -> RowLaunch:
-    """How `kind` works on rows of `columns` elements of `size` bytes.
+    """Launch of `kind` on rows of `columns` elements of `size` bytes.
 
     Examples
     --------

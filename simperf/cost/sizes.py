@@ -73,7 +73,7 @@ class AlphaBeta:
         return self.alpha / self.beta if self.beta else math.inf
 
     def regime(self, nbytes: float) -> str:
-        """What dominates at this size: ``"latency"`` or ``"bandwidth"``."""
+        """Term that dominates at this size: ``"latency"`` or ``"bandwidth"``."""
         return "latency" if nbytes < self.half_size else "bandwidth"
 
 

@@ -1,4 +1,4 @@
-"""What threads lose and save where they wait for a core, and what they lose after a sleep."""
+"""Contention of threads for a core: wake-ups that they save while they wait, and what they lose after a sleep."""
 
 from __future__ import annotations
 

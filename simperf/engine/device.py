@@ -30,7 +30,7 @@ Origin = tuple[str, float] | None  # track and time of the launch, for the arrow
 
 
 class Item(Protocol):
-    """What a `Stream` can hold besides kernels; calls ``stream.finish(event)`` once when it is over."""
+    """Item of a `Stream` that is not a kernel; calls ``stream.finish(event)`` once when it is over."""
 
     @property
     def name(self) -> str:
@@ -42,7 +42,7 @@ class Item(Protocol):
 
     @property
     def category(self) -> Category:
-        """What its time counts as."""
+        """Category that its time counts as."""
 
     def start(self, stream: Stream) -> None:
         """Begin; the stream's clock is at the moment when all before it is done."""

@@ -36,7 +36,7 @@ Steps = Generator[simpy.Event, Any, Any]
 
 
 class StackCosts(Protocol):
-    """What is read of a network stack's part (`simperf.hardware.NetworkStackPart` is one)."""
+    """Costs that are read of a network stack's part (`simperf.hardware.NetworkStackPart` is one)."""
 
     wake: float
     message: float

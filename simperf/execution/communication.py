@@ -45,7 +45,7 @@ COMMUNICATION = "communication"
 
 @dataclass(frozen=True, slots=True)
 class _Caller:
-    """Who communicates, with whom, and on which stream."""
+    """Caller of a communication: its group, its device, and the stream."""
 
     group: ProcessGroup | None
     device: Device | None

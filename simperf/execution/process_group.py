@@ -300,7 +300,7 @@ class ProcessGroup:
         self.approximated = True
 
     def waiting(self) -> list[str]:
-        """What has begun and waits for ranks that have not come, one line each."""
+        """Communication that has begun and waits for ranks that have not come, one line each."""
         told = []
         for one in self._running.values():
             came = [self.nodes[rank] for rank in sorted(one.owners)]
@@ -352,7 +352,7 @@ class ProcessGroup:
         return PlacedPlan(plan, place(plan, machine, ranks=self.nodes, servers=sites), self.transport)
 
     def message(self, source: int, target: int, nbytes: float) -> PlacedPlan:
-        """How a send from rank to rank is carried out: as those of an all-to-all of the two."""
+        """Plan of a send from rank to rank: as those of an all-to-all of the two."""
         key = source, target, self.settings is not None and direct_protocol(nbytes, 1) == "LL"
         if key not in self._messages:
             pair = self.nodes[source], self.nodes[target]

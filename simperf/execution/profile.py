@@ -1,4 +1,4 @@
-"""What the frontend of a framework costs: its part of the catalogue."""
+"""Costs of a framework's frontend: its part of the catalogue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a program sees of the machine: its GPUs, its host, and where to report numbers."""
+"""Session of a program on a machine: its GPUs, its host, and where to report numbers."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Communicating(Protocol):
     """A process group, as far as the end of a program needs it."""
 
     def waiting(self) -> list[str]:
-        """What has begun and waits for ranks that have not come, one line each."""
+        """Communication that has begun and waits for ranks that have not come, one line each."""
 
     def settle(self) -> None:
         """Count the bytes of what was computed as a whole."""
@@ -59,7 +59,7 @@ class Communicating(Protocol):
 
 @dataclass(slots=True)
 class Operation:
-    """How often one operation was costed on one device, and what it costs there."""
+    """Operation that was costed on one device: how often, and what it costs there."""
 
     name: str
     device: str
@@ -219,7 +219,7 @@ class Session:
         self.done[name] = (before + float(amount), unit)
 
     def model(self, device: Device) -> OpModel:
-        """What operations cost on `device`."""
+        """Model of the costs of operations on `device`."""
         if device.name not in self._models:
             from simperf.cost import FittedRoofline, Roofline, UnseenRoofline
 
@@ -316,7 +316,7 @@ class Session:
 
     @property
     def accounted(self) -> frozenset[str]:
-        """What costs by the catalogue accounted for beside peaks and bandwidth, as `Roofline.accounts`."""
+        """Effects that costs by the catalogue accounted for beside peaks and bandwidth, as `Roofline.accounts`."""
         if not self.operations:
             return frozenset()
         models = self._models

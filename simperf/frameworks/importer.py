@@ -33,7 +33,7 @@ _MOST_WORDS, _LONGEST = 20_000, 100_000
 
 
 class FrameworkReader(NamedTuple):
-    """How the configuration of a framework is read.
+    """Reader of the configuration of a framework.
 
     Parameters
     ----------

@@ -100,7 +100,7 @@ class OptionTable:
 
     @property
     def names(self) -> Mapping[str, str]:
-        """What files call an option -> the importer's name."""
+        """Names of options in files -> the importer's names."""
         return {argument: name for name, one in self.options.items() for argument in one.arguments}
 
 
@@ -172,7 +172,7 @@ class JobOptionsRead:
         return name in self.values
 
     def argument(self, name: str) -> str:
-        """What the file calls an option, or would."""
+        """Name by which the file calls an option, or would."""
         return self.given[name].name if name in self.given else self.table.options[name].arguments[0]
 
     def problem(self, name: str, message: str, *, expected: str = "") -> Problem:
@@ -186,7 +186,7 @@ class JobOptionsRead:
         return Problem(message, file=self.file, line=one.line, key=one.name, value=one.told, expected=expected)
 
     def choice(self, name: str, choices: Mapping[str, Any], default: Any = None) -> Any:
-        """What an option's word stands for; a problem and `default` where it stands for nothing."""
+        """Value that an option's word stands for; a problem and `default` where it stands for nothing."""
         value = str(self[name])
         if value in choices:
             return choices[value]

@@ -1,4 +1,4 @@
-"""Where a job's configuration is read from, and the values of tables in one another."""
+"""Sources of a job's configuration, and the values of tables in one another."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["JobSource", "leaves"]
 
 
 class JobSource(NamedTuple):
-    """Where a configuration is read from, and what stands beside it.
+    """Source of a job's configuration, and what stands beside it.
 
     Parameters
     ----------

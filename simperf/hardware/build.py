@@ -79,7 +79,7 @@ def blueprint_of(name: str, spec: Mapping[str, Any], catalog: PartCatalog, toml:
 def hosting_of(
     spec: Any, shaped: Mapping[str, Shaping], catalog: PartCatalog, toml: TomlFile, at: Key, problems: list[Problem]
 ) -> Hosting:
-    """What a server's or a cluster's table says of its hosts."""
+    """Hosting that a server's or a cluster's table describes."""
     stack: NetworkStackPart | None = None
     if spec.network_stack is not None:
         said = spec.network_stack.model_dump(exclude_none=True)

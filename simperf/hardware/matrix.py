@@ -21,7 +21,7 @@ LEGEND = {
 
 
 def connection(machine: Machine, a: str, b: str) -> str:
-    """How `a` reaches `b`: one word of `LEGEND`.
+    """Connection from `a` to `b`: one word of `LEGEND`.
 
     Examples
     --------

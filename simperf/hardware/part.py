@@ -43,7 +43,7 @@ class Part:
     sources: Mapping[str, str] = field(repr=False, hash=False, compare=False)
 
     def source(self, field: str) -> str:
-        """Where the number `field` (such as ``"peak.fp16"`` or ``"l2"``) comes from.
+        """Source of the number `field` (such as ``"peak.fp16"`` or ``"l2"``).
 
         Examples
         --------

@@ -134,7 +134,7 @@ class ProfileFile(PartFile):
 
 
 def constant_problems(file: ProfileFile, toml: TomlFile) -> Iterator[Problem]:
-    """What is wrong with what runs know by name: units of constants, numbers that none has, facts of the machine."""
+    """Problems of what runs know by name: units of constants, numbers that none has, facts of the machine."""
     for key in NUMBERS:
         fact = file.machine.get(key, 1)
         if isinstance(fact, str | bool) or fact < 1:

@@ -43,7 +43,7 @@ def part_rows(part: Part) -> list[dict[str, Any]]:
 
 
 def part_words(part: Part) -> dict[str, str]:
-    """What a part says in words: title, technology, architecture, memory."""
+    """Words of a part: title, technology, architecture, memory."""
     words = {}
     for item in fields(part):
         value = getattr(part, item.name)
@@ -162,7 +162,7 @@ def _stem(name: str) -> str:
 
 
 def price_facts(quoted: Mapping[str, Any]) -> list[str]:
-    """What an hour of an instance costs: a line a kind of price, with its date and who asked it."""
+    """Prices of an hour of an instance: a line a kind of price, with its date and who asked it."""
     facts = []
     for kind in ("on_demand", "capacity_block"):
         if quoted.get(kind) is not None:

@@ -97,7 +97,7 @@ class LinkSpec(TomlTable):
 
 
 class PriceSpec(TomlTable):
-    """What an hour costs, when and where; a capacity block may have been asked for at another time than the rest."""
+    """Price of an hour, when and where; a capacity block may have been asked for at another time than the rest."""
 
     on_demand: Price | None = None
     capacity_block: Price | None = None

@@ -250,7 +250,7 @@ class Layout:
         return self.ranks == self.dp and self.ep == 1 and self.sharding == "none"
 
     def fewer(self, devices: int) -> str:
-        """What a layout of more ranks than devices would have to be, for a message."""
+        """Layouts that so many devices can hold where they are fewer than the ranks, for a message."""
         copies = devices // (self.ranks // self.dp)
         return f"at most {devices} ranks" + (f", such as dp = {copies}" if copies else "")
 

@@ -1,4 +1,4 @@
-"""What PyTorch's allocator takes from a device for the tensors of one stream, as they come and go.
+"""Memory that PyTorch's allocator takes from a device for the tensors of one stream, as they come and go.
 
 One segment grows at its end (``expandable_segments`` of PYTORCH_CUDA_ALLOC_CONF). A tensor gets the smallest free block
 that holds it, the lowest of equal ones, and what is left of it stays free; free neighbours are one block; where no

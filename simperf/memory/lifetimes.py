@@ -18,7 +18,7 @@ ALLOCATORS: tuple[str, ...] = get_args(Allocator)
 
 
 class AllocatorPool(Protocol):
-    """What an allocator has taken from a device for the tensors of one stream."""
+    """Memory that an allocator has taken from a device for the tensors of one stream."""
 
     reserved: float
 
@@ -70,7 +70,7 @@ class LayerTensors:
 
 
 class TakenBytes(NamedTuple):
-    """What an allocator has taken for a layer's tensors when a pass is over [B]: `weights` for that pass alone."""
+    """Memory that an allocator has taken for a layer's tensors after a pass [B]: `weights` for that pass alone."""
 
     forward: float = 0.0
     backward: float = 0.0
@@ -79,7 +79,7 @@ class TakenBytes(NamedTuple):
 
 
 def taken(tensors: LayerTensors, allocator: Allocator) -> TakenBytes:
-    """What an allocator takes for the passes of a layer, of a pool that is empty before [B].
+    """Memory that an allocator takes for the passes of a layer, of a pool that is empty before [B].
 
     Parameters
     ----------

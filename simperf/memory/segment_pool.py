@@ -1,4 +1,4 @@
-"""What PyTorch's allocator takes from a device for the tensors of one stream, in segments of fixed sizes.
+"""Memory that PyTorch's allocator takes from a device for the tensors of one stream, in segments of fixed sizes.
 
 This is its default. A tensor gets the smallest free block of its pool that holds it, the lowest of equal ones, and what
 is left of that is cut off as a block of its own if it is large enough; where no block holds it a segment is taken from

@@ -200,7 +200,7 @@ class _Top(NamedTuple):
         return self.kept + self.temporary + self.gradients + sum(size for _, size in self.beside)
 
     def reserved(self, apart: Collection[TensorKind]) -> float:
-        """What an allocator has taken for it, but for kinds that have a pool of their own [B]."""
+        """Memory that an allocator has taken for it, but for kinds that have a pool of their own [B]."""
         beside = sum(size for kind, size in self.beside if kind not in apart)
         return self.kept + self.temporary + (0.0 if "gradients" in apart else self.gradients) + beside + self.free
 

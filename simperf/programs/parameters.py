@@ -87,7 +87,7 @@ def _plain(origin: Any) -> type[Any]:
 
 
 def field_value(kind: Any, field: str, value: Any) -> Any:
-    """What a field of a dataclass is, where a parameter made by `Parameter.of_field` is `value`."""
+    """Value of a field of a dataclass, where a parameter made by `Parameter.of_field` is `value`."""
     hint = field_types(kind)[field]
     if hint == bool | None:
         return {word: choice for choice, word in _WORDS.items()}[value]
@@ -95,7 +95,7 @@ def field_value(kind: Any, field: str, value: Any) -> Any:
 
 
 def file_value(kind: Any, field: str, value: Any) -> Any:
-    """What the parameter made by `Parameter.of_field` is, where a field of a dataclass is `value`."""
+    """Value of the parameter made by `Parameter.of_field`, where a field of a dataclass is `value`."""
     if field_types(kind)[field] == bool | None:
         if value is not None and not isinstance(value, bool):
             message = "a value of another type is expected"

@@ -18,7 +18,7 @@ __all__ = ["PROGRAMS", "Options", "ProgramSpec", "program"]
 
 
 class Options(Protocol):
-    """What a program takes as one object: its parameters, and the object that their values make."""
+    """Options that a program takes as one object: its parameters, and the object that their values make."""
 
     @property
     def parameters(self) -> Mapping[str, Parameter]:

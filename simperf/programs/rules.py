@@ -16,6 +16,6 @@ def deviates(given: Mapping[str, Any], law: str = "jitter", deviation: str = "cv
 
 
 def slows(given: Mapping[str, Any]) -> Unless:
-    """How slow and when has an effect where a link is slow."""
+    """Rule that the amount and the times of slowness have an effect only where a link is slow."""
     changes = ("slow_share", "slow_from", "slow_until")
     return Unless(bool(given["slow_link"]), changes, "no link is slow", "slow_link = a link of the machine")

@@ -96,7 +96,7 @@ def written_value(kind: Any, field: str, value: Any) -> Any:
 
 
 def field_values(kind: Any, data: Any, toml: TomlFile, at: Key, problems: list[Problem]) -> Iterator[FieldValue]:
-    """What the table `data` at key path `at` sets of the dataclass `kind`, and of the dataclasses in it.
+    """Values that the table `data` at key path `at` sets of the dataclass `kind`, and of the dataclasses in it.
 
     What is wrong is added to `problems`.
     """

@@ -70,7 +70,7 @@ def overview_text(summaries: Sequence[QuestionSummary]) -> str:
 
 
 def expectations_markdown(summaries: Sequence[QuestionSummary]) -> str:
-    """What to expect, a line a question: errors that need a prediction, intervals, and the best baseline."""
+    """Expected accuracy, a line a question: errors that need a prediction, intervals, and the best baseline."""
     own = ("median error", "90th percentile", "bias", "90 % intervals hold")
     heads = ("your question", *own, "best baseline", "its median error", "nearer than it")
     lines = [f"| {' | '.join(heads)} |", "|---|--:|--:|--:|--:|---|--:|--:|"]

@@ -1,4 +1,4 @@
-"""What `simperf catalog` shows: names, a part with the source of every number, a machine with its links and tree."""
+"""Output of `simperf catalog`: names, a part with the source of every number, a machine with its links and tree."""
 
 from __future__ import annotations
 

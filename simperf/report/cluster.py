@@ -77,7 +77,7 @@ def _taken(rows: Sequence[PredictedPoint], left: Sequence[PredictedPoint]) -> st
 
 
 def box_text(models: Mapping[str, FittedModel]) -> str:
-    """What a profile of a boxed cluster holds: its constants, training steps, and what predictions miss."""
+    """Contents of a profile of a boxed cluster: its constants, training steps, and what predictions miss."""
     from rich.console import Group
     from rich.text import Text
 
@@ -150,7 +150,7 @@ def cluster_markdown(rows: Sequence[PredictedPoint], *, title: str = "", points:
 
 
 def prediction_text(rows: Sequence[PredictedPoint]) -> str:
-    """What a profile says of points without measurements, a line each."""
+    """Predictions of a profile for points without measurements, a line each."""
     from simperf.calibrate.cluster.accuracy import conditions
 
     cells = []

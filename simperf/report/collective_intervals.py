@@ -17,7 +17,7 @@ __all__ = ["CollectiveIntervals"]
 
 @dataclass(frozen=True, slots=True)
 class CollectiveIntervals:
-    """What published collectives say of how far the times of one machine's may be off.
+    """Intervals that published collectives give for the times of one machine's.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class CollectiveIntervals:
         return low * row.time, high * row.time
 
     def reason(self, row: Row) -> str:
-        """Why a row has no interval, in words; empty if it has one."""
+        """Reason why a row has no interval, in words; empty if it has one."""
         return IDEALISED if row.idealised else self._spread(size_class(row.nbytes))[1]
 
     def lines(self, rows: Sequence[Row]) -> list[str]:

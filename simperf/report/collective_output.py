@@ -32,7 +32,7 @@ Say = Callable[[str], object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectiveOutput:
-    """What is shown of a collective, and in which files; names are those of the command's options.
+    """Output of a collective, and its files; names are those of the command's options.
 
     Parameters
     ----------

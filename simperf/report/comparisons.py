@@ -1,4 +1,4 @@
-"""What `simperf compare` shows: the best, a row a result, what differs and what makes the difference.
+"""Output of `simperf compare`: the best, a row a result, what differs and what makes the difference.
 
 Rich is imported when a table is drawn; JSON and CSV do without it.
 """

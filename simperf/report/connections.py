@@ -18,7 +18,7 @@ _FEW = 8
 
 
 def connections_text(machine: Machine, name: str, form: Literal["table", "json", "csv"]) -> str:
-    """How each pair of devices is connected.
+    """Connection between each pair of devices.
 
     Parameters
     ----------

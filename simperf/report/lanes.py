@@ -1,4 +1,4 @@
-"""How a timeline is laid out: rows of a machine, in an order that people expect, nothing overlapping on a row.
+"""Layout of a timeline: rows of a machine, in an order that people expect, nothing overlapping on a row.
 
 Spans of one track that overlap are put on lanes. What is nested stays on one lane, as
 viewers draw it inside its parent; but transfers that happen at the same time are never nested

@@ -47,7 +47,7 @@ _NAMES = ("wait: {}", "to {}", "link {}", "stream{}", "stage {}", "exposed {}", 
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """What pictures are drawn in.
+    """Language that pictures are drawn in.
 
     Parameters
     ----------

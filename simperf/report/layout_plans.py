@@ -1,4 +1,4 @@
-"""What `simperf plan --layouts` shows: the ranking of layouts, what was not simulated and why."""
+"""Output of `simperf plan --layouts`: the ranking of layouts, what was not simulated and why."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _block(one: RankedLayout, *, several: bool) -> Iterator[str]:
 
 
 def summary(found: LayoutPlan) -> Iterator[str]:
-    """What was looked at, how sure the answer is, and prices; a sentence each, details indented."""
+    """Layouts that were looked at, how sure the answer is, and prices; a sentence each, details indented."""
     counts, request = found.counts(), found.request
     said = {
         "do not fit": ("does not fit in memory", "do not fit in memory"),

@@ -34,7 +34,7 @@ def answer_words(result: Result, *, interval: bool = True) -> str:
 
 
 def answer_note(result: Result) -> str:
-    """What stands below an answer that is not the time: the time, and which end is better; empty if it is the time."""
+    """Note below an answer that is not the time: the time, and which end is better; empty if it is the time."""
     answer = result.answer
     if answer is None or answer.is_time or not result.answers:
         return ""
@@ -58,7 +58,7 @@ def interval_words(result: Result, *, brief: bool = False) -> str:
 
 
 def against(ranking: Ranking, place: int) -> str:
-    """How the value of a result compares with the best one."""
+    """Comparison of a result's value with the best one."""
     from simperf.analysis.ranking import same
 
     best, ratio = ranking.best, ranking.ratio(place)
@@ -81,7 +81,7 @@ def multiple(ratio: float, *, digits: int = 4) -> str:
 
 
 def limit_words(result: Result) -> list[tuple[str, str]]:
-    """What limits a run: its regime, the busiest resource, the lower bound, what is hidden, each with its words."""
+    """Limits of a run: its regime, the busiest resource, the lower bound, what is hidden, each with its words."""
     rows = []
     bound, limit, room = regime(result), busiest(result), headroom(result)
     if result.spans:

@@ -1,4 +1,4 @@
-"""What `simperf plan` shows: the ranking, what was ruled out and why, one candidate in detail, the picture."""
+"""Output of `simperf plan`: the ranking, what was ruled out and why, one candidate in detail, the picture."""
 
 from __future__ import annotations
 

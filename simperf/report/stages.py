@@ -56,7 +56,7 @@ class Stages(NamedTuple):
 
     @property
     def title(self) -> str:
-        """What the table has."""
+        """Title of the table."""
         exposed = any(kind.startswith(_EXPOSED) for kind in self.columns)
         return f"Stages: percent of a step{', communication by what is exposed,' if exposed else ''} and memory"
 

@@ -1,4 +1,4 @@
-"""How stale gradients were: over the time of the run, and how often each age came."""
+"""Staleness of gradients over the time of the run, and how often each age came."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `simperf sweep`, `limits` and `plan` show in a terminal: rows of many runs."""
+"""Output of `simperf sweep`, `limits` and `plan` in a terminal: rows of many runs."""
 
 from __future__ import annotations
 

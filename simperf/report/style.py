@@ -60,7 +60,7 @@ SUFFIXES = (".png", ".svg", ".pdf")
 
 
 class Scale(NamedTuple):
-    """How an axis is written: SI values are divided by `factor` and shown in `unit`."""
+    """Scale of an axis: SI values are divided by `factor` and shown in `unit`."""
 
     factor: float
     unit: str

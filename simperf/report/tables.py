@@ -1,4 +1,4 @@
-"""What `simperf run` shows: the number, where it comes from, what limits it.
+"""Output of `simperf run`: the number, where it comes from, what limits it.
 
 Rich is imported when a table is drawn; JSON and CSV do without it.
 """

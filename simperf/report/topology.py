@@ -92,7 +92,7 @@ class _Sheet:
         return (across, y) if self.upright else (x, up)
 
     def depth(self, one: str, other: str) -> float:
-        """How far an arc between two nodes reaches beyond their layer."""
+        """Depth of an arc between two nodes: how far it reaches beyond their layer."""
         span = abs(self.layout.places[one][0] - self.layout.places[other][0])
         return 0.55 + 0.2 * span if self.upright else 0.28 + 0.34 * span
 

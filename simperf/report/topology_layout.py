@@ -1,4 +1,4 @@
-"""Where the nodes of a machine are drawn: layers of networkx's multipartite layout, sockets first, GPUs last.
+"""Places of a machine's nodes in a drawing: layers of networkx's multipartite layout, sockets first, GPUs last.
 
 Places are (place within the layer, layer): pictures lay layers below each other, or beside each other where narrow.
 """
@@ -22,7 +22,7 @@ Place = tuple[float, float]
 
 @dataclass(slots=True)
 class MachineLayout:
-    """What is drawn: boxes at places, and the links between them.
+    """Layout of a drawing: boxes at places, and the links between them.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What `simperf run --what-if` shows: contributions that add up, and the critical path of each run."""
+"""Output of `simperf run --what-if`: contributions that add up, and the critical path of each run."""
 
 from __future__ import annotations
 

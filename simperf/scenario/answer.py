@@ -59,7 +59,7 @@ class Asked:
 
 
 def read_answer(table: AnswerTable | None, toml: TomlFile) -> Asked | None:
-    """What ``[scenario] answer`` says; None where it is absent."""
+    """Answer that ``[scenario] answer`` asks for; None where it is absent."""
     if table is None:
         return None
     return Asked(table.metric, table.better, toml.problem(_AT, ""))

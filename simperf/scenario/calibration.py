@@ -1,4 +1,4 @@
-"""What a profile's fitted constants change in a scenario: its parts, its frontend and its costs."""
+"""Effects of a profile's fitted constants on a scenario: on its parts, its frontend and its costs."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def free(profiles: Sequence[ProfilePart], draw: int) -> FrontendPart:
 
 
 def cost_settings(cost: CostTable, profiles: Sequence[ProfilePart], draw: int) -> CostSettings:
-    """How operations are costed: an efficiency that the file gives goes before fitted constants of its family."""
+    """Settings of operations' costs: an efficiency that the file gives goes before fitted constants of its family."""
     kernels: dict[str, Mapping[str, float]] = {}
     measured, calls = "", ProcessorCalls()
     for profile in profiles:

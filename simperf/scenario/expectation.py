@@ -1,4 +1,4 @@
-"""What a scenario's file says its run must give, as it is read: not yet compared with a result."""
+"""Expectations in a scenario's file of its run, as they are read: not yet compared with a result."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ _OF_SERVERS = ("message", "uneven", "handle", "take", "server_memory")
 
 
 def own_constants(scenario: Scenario) -> str:
-    """What stands for the constants of the catalogue and of shipped stacks, in words; empty if nothing does.
+    """Constants that stand for those of the catalogue and of shipped stacks, in words; empty if there are none.
 
     Parameters
     ----------

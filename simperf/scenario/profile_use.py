@@ -1,4 +1,4 @@
-"""Which constants of its profiles a run took, and what a profile is refused for that changed nothing."""
+"""Constants of its profiles that a run took, and refusal of profiles that changed nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["ProfileUse", "collective_use", "profile_uses", "refuse_unused"]
 
 
 class _Subject(NamedTuple):
-    """What a group of fitted models is about.
+    """Subject of a group of fitted models.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class ProfileUse(NamedTuple):
 
     @property
     def refusal(self) -> Problem | None:
-        """What is wrong if nothing was used."""
+        """Problem of a profile of which nothing was used."""
         if self.used:
             return None
         known = {subject.title: subject.takes for subject in _subjects(self.profile)}
@@ -86,7 +86,7 @@ class ProfileUse(NamedTuple):
 
     @property
     def note(self) -> str:
-        """Which of its constants change nothing in the run; empty if all do."""
+        """Constants of it that change nothing in the run, in words; empty if all do."""
         if not self.used or not self.unused:
             return ""
         return f"profile {self.profile.name}: its constants of {', '.join(self.unused)} change nothing in this run"
@@ -112,7 +112,7 @@ def _subjects(profile: ProfilePart) -> Iterator[_Subject]:
 
 
 def profile_uses(scenario: Scenario, session: Session) -> Iterator[ProfileUse]:
-    """What a run took of each of its scenario's profiles.
+    """Use that a run made of each of its scenario's profiles.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ def _parts(session: Session) -> dict[str, set[str]]:
 def collective_use(
     profile: ProfilePart, *, taken: bool, links: Iterable[str], changed: Mapping[str, Iterable[str]]
 ) -> ProfileUse:
-    """What a table of a collective took of a profile.
+    """Use that a table of a collective made of a profile.
 
     Parameters
     ----------

@@ -22,7 +22,7 @@ __all__ = ["CostSettings", "Scenario"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """What `simperf.run` takes. Files make it through `load_scenario`, Python through `make_scenario`.
+    """Scenario that `simperf.run` takes. Files make it through `load_scenario`, Python through `make_scenario`.
 
     Parameters
     ----------

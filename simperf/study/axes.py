@@ -1,4 +1,4 @@
-"""What a sweep varies: keys of a scenario, their values, and how values make points."""
+"""Axes of a sweep: keys of a scenario, their values, and how values make points."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ __all__ = ["FileCheck", "check_file", "refuse_layout"]
 
 
 class FileCheck(NamedTuple):
-    """Whether a file is as it should be, and what is said of it, a line each."""
+    """Result of the check of a file: whether it is as it should be, and what is said of it, a line each."""
 
     ok: bool
     lines: tuple[str, ...]

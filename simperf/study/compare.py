@@ -138,7 +138,7 @@ def run_variants(
 
 @dataclass(frozen=True)
 class SideBySide:
-    """What came of a comparison: an attempt a scenario, and what they differ in."""
+    """Result of a comparison: an attempt a scenario, and what they differ in."""
 
     attempts: tuple[Attempt, ...]
     differences: Mapping[str, tuple[str, ...]]
@@ -164,7 +164,7 @@ class SideBySide:
         return self.best[0] if len(self.best) == 1 else None
 
     def verdicts(self) -> list[Verdict | None]:
-        """How each attempt stands against the best value.
+        """Verdict on each attempt against the best value.
 
         None for that itself, for failures, for those without such a value, and where nothing is ranked.
         """

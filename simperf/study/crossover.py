@@ -1,4 +1,4 @@
-"""Where the regime crosses over: the value of a parameter at which something else starts to limit a run."""
+"""Crossover of the regime: the value of a parameter at which something else starts to limit a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where many runs are carried out: here, in processes of this computer, or on a cluster.
+"""Executors of many runs: here, in processes of this computer, or on a cluster.
 
 An engine is a name with an optional argument, such as ``local:4``, and stands for a
 `concurrent.futures.Executor`. An installed package adds its own through the entry-point
@@ -106,7 +106,7 @@ def using(engine: str | Executor) -> Iterator[Executor]:
 
 
 def workers_of(engine: Executor) -> int:
-    """How many tasks `engine` works on at a time, as far as it says; 1 if it does not."""
+    """Number of tasks that `engine` works on at a time, as far as it says; 1 if it does not."""
     return max(1, int(getattr(engine, "workers", getattr(engine, "_max_workers", 1))))
 
 

@@ -44,7 +44,7 @@ class ExplainedPart(NamedTuple):
 
     @property
     def difference(self) -> float:
-        """What the recorded step takes longer [s]."""
+        """Time that the recorded step takes longer [s]."""
         return self.recorded - self.simulated
 
 
@@ -72,7 +72,7 @@ class Explained:
 
     @property
     def difference(self) -> float:
-        """What the recorded step takes longer [s]: the sum of all parts."""
+        """Time that the recorded step takes longer [s]: the sum of all parts."""
         return self.recorded - self.simulated
 
     def rows(self) -> tuple[list[str], list[list[str]]]:
@@ -96,7 +96,7 @@ class Explained:
 
     @property
     def told(self) -> str:
-        """What makes the difference, in a sentence."""
+        """Cause of the difference, in a sentence."""
         first = self.parts[0] if self.parts else None
         if first is None or abs(first.difference) < 1e-6 * max(self.recorded, self.simulated):
             return "the recorded step takes as long as the simulated one, part by part"

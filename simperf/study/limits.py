@@ -1,4 +1,4 @@
-"""What limits a run: each resource made a little faster, and the run simulated again.
+"""Limits of a run: each resource made a little faster, and the run simulated again.
 
 A resource that is busy need not matter, and one that looks idle may (a latency is used by nobody). So
 nothing is inferred here: the run is repeated with one resource at a time x times as fast, and
@@ -38,7 +38,7 @@ _NOTHING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class SpeedUp:
-    """What a faster resource would bring.
+    """Gain of a faster resource.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class SpeedUp:
 
 @dataclass(frozen=True)
 class Limits:
-    """What a run's time is made of, and what would make it shorter.
+    """Limits of a run: what its time is made of, and what would make it shorter.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ class Limits:
 
     @property
     def limiting(self) -> SpeedUp | None:
-        """What helps most, None if nothing does."""
+        """Speed-up that helps most, None if nothing does."""
         first = self.speed_ups[0] if self.speed_ups else None
         return first if first is not None and _gain(first, self.answer) > 0 else None
 

@@ -176,7 +176,7 @@ def _speeds(task: Mapping[str, Any]) -> dict[str, float]:
 
 
 def result_row(task: Mapping[str, Any], result: Result) -> Row:
-    """What is kept of a result."""
+    """Row that is kept of a result."""
     from simperf.analysis.limits import busiest
     from simperf.analysis.regime import regime
 

@@ -50,7 +50,7 @@ class _TaskFuture(Future[T]):
 
 @dataclass(slots=True)
 class _Task:
-    """What is to be done, for whom, and how often its process died so far."""
+    """Task of a process: what is to be done, for whom, and how often its process died so far."""
 
     future: _TaskFuture[Any]
     call: tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]

@@ -1,4 +1,4 @@
-"""What a row of a study may hold: those of journals and caches are files that anybody may have changed."""
+"""Contents that a row of a study may have: those of journals and caches are files that anybody may have changed."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ _DONE, _FAILED = TypeAdapter(_Done), TypeAdapter(_Failed)
 def row_problem(
     row: Mapping[str, Any], task: Mapping[str, Any], *, numbered: bool = True, needs: Collection[str] = ()
 ) -> str:
-    """What keeps `row` from being that of `task`, in words; empty if nothing does.
+    """Problem that keeps `row` from being that of `task`, in words; empty if nothing does.
 
     Parameters
     ----------

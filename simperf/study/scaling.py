@@ -1,4 +1,4 @@
-"""How a scenario scales: the same program on fewer of its machine's devices, and variants that differ in a count.
+"""Scaling of a scenario: the same program on fewer of its machine's devices, and variants that differ in a count.
 
 The runs at half the count, a quarter and so on together cost about as much as the run itself, since each has
 half the devices of the one before; they record no timeline.

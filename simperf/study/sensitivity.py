@@ -1,4 +1,4 @@
-"""Which of several uncertain parameters matter, over their whole ranges: Morris's screening and Sobol's indices.
+"""Sensitivity to several uncertain parameters, over their whole ranges: Morris's screening and Sobol's indices.
 
 Both methods come from SALib (Herman and Usher, J. Open Source Software 2(9), 2017; Iwanaga, Usher and Herman,
 Socio-Environmental Systems Modelling 4, 2022).
@@ -35,7 +35,7 @@ _LEVELS = 4
 
 @dataclass(frozen=True, slots=True)
 class Influence:
-    """What one parameter does to the number that is looked at.
+    """Influence of one parameter on the number that is looked at.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ _LOOK = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a study is.
+    """Progress of a study.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def sweep(
 
 
 def answer_of(scenario: Scenario, rows: Sequence[Row]) -> Answer | None:
-    """What a scenario asks for, by the metrics of these points; None where it does not say or no point gave a result.
+    """Answer that a scenario asks for, by these points' metrics; None where it does not say or no point gave a result.
 
     Raises
     ------
@@ -148,7 +148,7 @@ def answer_of(scenario: Scenario, rows: Sequence[Row]) -> Answer | None:
 
 
 def journal_of(output: str | os.PathLike[str] | None) -> str | None:
-    """Where the finished points of a sweep are kept until its table is written."""
+    """File of the finished points of a sweep until its table is written."""
     return None if output is None else f"{os.fspath(output)}.journal"
 
 

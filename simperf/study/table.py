@@ -63,7 +63,7 @@ def _pandas(why: str) -> Any:
 
 @dataclass(frozen=True)
 class Table:
-    """What a sweep found: a row a point.
+    """Table of a sweep: a row a point.
 
     Parameters
     ----------

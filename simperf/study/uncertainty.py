@@ -1,4 +1,4 @@
-"""How sure a prediction is: runs with constants drawn from what calibration leaves open.
+"""Uncertainty of a prediction: runs with constants drawn from what calibration leaves open.
 
 A fitted profile holds joint samples of its constants. A scenario that uses one can be drawn:
 ``draw(scenario, i)`` is the same scenario with the i-th set of constants. A run for each set, with a seed of

@@ -85,7 +85,7 @@ class WhatIf:
 
     @property
     def interaction(self) -> float:
-        """What changes together do beyond the sum of each alone; with these it is the total change."""
+        """Effect of the changes together beyond the sum of each alone; with these it is the total change."""
         return self.together.change - sum(one.change for one in self.alone)
 
     @property
@@ -110,7 +110,7 @@ class WhatIf:
         return ["run", "whole run", *ranked], rows
 
     def reason(self, one: WhatIfRun) -> str:
-        """What of the critical path changed most, in words."""
+        """Part of the critical path that changed most, in words."""
         moved = {name: one.path.get(name, 0.0) - self.base.path.get(name, 0.0) for name in {*one.path, *self.base.path}}
         largest = sorted(moved, key=lambda name: (-abs(moved[name]), name))[:2]
         told = [f"{name} {_signed(moved[name], 's')}" for name in largest if abs(moved[name]) > 1e-6 * self.base.time]

@@ -36,7 +36,7 @@ class _Model(BaseModel):
 
 
 class Words(_Model):
-    """What an exercise says in one language."""
+    """Texts of an exercise in one language."""
 
     text: str
     hint: str
@@ -70,7 +70,7 @@ class Measure(_Model):
 
 
 class Feedback(NamedTuple):
-    """What a checker says of an answer."""
+    """Feedback of a checker on an answer."""
 
     ok: bool
     message: str

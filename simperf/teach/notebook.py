@@ -171,7 +171,7 @@ class Page:
         facts: Iterable[str] = (),
         **named: Any,
     ) -> Any:
-        """What came out: the prediction, the outcome, the picture of ``draw(*given, **named)``, and what it shows.
+        """View of an outcome: the prediction, the outcome, the picture of ``draw(*given, **named)``, and what it shows.
 
         Parameters
         ----------
@@ -264,7 +264,7 @@ class Page:
         return mo.ui.array(fields)
 
     def closing(self, answers: Any) -> Any:
-        """What is to be remembered, the fields of `exercises` under each other, and what to read."""
+        """Summary to be remembered, the fields of `exercises` under each other, and what to read."""
         import marimo as mo
 
         summary = "\n".join(f"- {line}" for line in self.text.summary)
@@ -273,7 +273,7 @@ class Page:
         return mo.vstack([*parts, mo.md(f"## {self._heads['reading']}\n\n{reading}")])
 
     def verdicts(self, answers: Any) -> Any:
-        """What the checkers say of the answers that were given."""
+        """Verdicts of the checkers on the answers that were given."""
         import marimo as mo
 
         found = []

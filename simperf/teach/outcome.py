@@ -39,7 +39,7 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class Judgement:
-    """What is said of a prediction.
+    """Judgement of a prediction.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ class Outcome:
         return {"1": f"{value:.2f}x", "%": f"{100 * value:.1f} %", "USD": f"{value:,.0f} USD"}[self.unit]
 
     def scale(self, values: list[float]) -> tuple[float, str]:
-        """What values are divided by on an axis, and the unit that they are then in."""
+        """Factor that values are divided by on an axis, and the unit that they are then in."""
         top = max(values, default=0.0)
         for factor, name in _SCALES.get(self.unit, ()):
             if top >= factor:
@@ -99,7 +99,7 @@ class Outcome:
         )
 
     def judge(self, given: str, truth: float | str, language: Language) -> Judgement:
-        """What is said of a prediction as a person typed it, beside what the simulation gives."""
+        """Judgement of a prediction as a person typed it, beside what the simulation gives."""
         words = _WORDS[language]
         if isinstance(truth, str):
             ok = given.casefold() == truth.casefold()

@@ -144,7 +144,7 @@ def draw_points(
 def picture(
     draw: Callable[[], Any], language: str, *, name: str, text: str, words: Mapping[str, str], once: bool = False
 ) -> str:
-    """What `draw` draws, as HTML: once for a wide page and once for a phone's.
+    """Drawing of `draw` as HTML: once for a wide page and once for a phone's.
 
     Parameters
     ----------

@@ -151,7 +151,7 @@ class Playground:
         return [mo.md(head), mo.Html(f'<div class="simperf-bars">{bars}</div>')]
 
     def helps(self, found: Limits) -> Any:
-        """What limits the job, and what each faster resource would bring."""
+        """Limits of the job, and what each faster resource would bring."""
         import marimo as mo
 
         better = [one for one in found.speed_ups if not one.error and abs(one.change) > _LEAST][:_MOST]

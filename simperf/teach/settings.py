@@ -62,7 +62,7 @@ class Menu:
     value: str
 
     def named(self) -> dict[str, Any]:
-        """What each name stands for."""
+        """Values that the names stand for."""
         return dict(self.options) if isinstance(self.options, Mapping) else {name: name for name in self.options}
 
 
@@ -77,7 +77,7 @@ Settings = Mapping[str, Slider | Menu | Switch]
 
 
 def defaults(settings: Settings) -> dict[str, Any]:
-    """What the settings are at first, by name.
+    """Values of the settings at first, by name.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Where the mini-batches of a training run come from: a data loader for each process.
+"""Data loaders that the mini-batches of a training run come from: one for each process.
 
 Every process of a run has a loader of its own, as with PyTorch: workers that read and decode ahead, or none, and
 then the process does it by itself when it needs a mini-batch. Loaders are uneven: mini-batches differ in
@@ -24,7 +24,7 @@ __all__ = ["Feed", "Feeding", "attach", "tell_feeds"]
 
 
 class _Source(Protocol):
-    """What a process gets its mini-batches from."""
+    """Source of a process's mini-batches."""
 
     def take(self) -> Generator[Any, Any, None]:
         """Have the next mini-batch in pinned memory."""
@@ -64,7 +64,7 @@ class Feed:
 
 @dataclass(frozen=True, slots=True)
 class Feeding:
-    """How the processes of a run come by their mini-batches.
+    """Data loading of the processes of a run.
 
     Parameters
     ----------

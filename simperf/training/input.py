@@ -31,7 +31,7 @@ __all__ = ["DataLoading", "InputPipeline", "Samples", "open_disk"]
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """What a mini-batch is made of.
+    """Samples of a mini-batch, and the time and memory that they take.
 
     Parameters
     ----------

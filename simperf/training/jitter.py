@@ -46,7 +46,7 @@ _NARROW = 1e-9
 
 
 class Distribution(Protocol):
-    """What a strategy reads of a distribution."""
+    """Distribution as a strategy reads it."""
 
     @property
     def mean(self) -> float:

@@ -127,7 +127,7 @@ class SlowLink:
 
 @dataclass(frozen=True, slots=True)
 class Disturbances:
-    """What makes equal devices and links unequal.
+    """Disturbances that make equal devices and links unequal.
 
     Parameters
     ----------

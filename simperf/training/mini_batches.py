@@ -58,7 +58,7 @@ class Input:
     batches: Literal["host", "ahead", "device"] = "host"
 
     def feeding(self) -> Feeding:
-        """What a loader does, checked."""
+        """Data loading by these options, checked."""
         return Feeding(
             self.decode, self.workers, self.prefetch, distribution(self.jitter, cv=self.cv), self.disk, self.stored
         )

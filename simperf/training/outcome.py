@@ -1,4 +1,4 @@
-"""What a training run says about itself: throughput, scaling, waits, memory."""
+"""Metrics that a training run reports: throughput, scaling, waits, memory."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ __all__ = ["Dimensions", "Layers", "Passes", "Replica", "Traced", "Workload", "f
 
 @dataclass(eq=False, slots=True)
 class Replica:
-    """What one rank trains on, or many that do the same at the same time.
+    """Replica on one rank, or on many that do the same at the same time.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ class Replica:
 
 
 class Workload(Protocol):
-    """What is trained: gives the step of a device for any share of the batch."""
+    """Workload that is trained: gives the step of a device for any share of the batch."""
 
     @property
     def name(self) -> str:

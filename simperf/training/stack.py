@@ -31,7 +31,7 @@ WIDEST = 10.0
 
 @dataclass(frozen=True, slots=True)
 class ServerTransport:
-    """How messages between workers and servers travel.
+    """Transport of messages between workers and servers.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class ServerTransport:
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """What the processes of workers and servers do with slices.
+    """Handling of slices by the processes of workers and servers.
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ class Gradient:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaStep:
-    """What one replica does in one step on its share of the mini-batch.
+    """Step of one replica on its share of the mini-batch.
 
     Parameters
     ----------

@@ -159,7 +159,7 @@ class ByHand:
 
 @dataclass(frozen=True, slots=True)
 class StageMessages:
-    """How activations and their gradients go from one stage of a pipeline to the next.
+    """Messages of activations and their gradients from one stage of a pipeline to the next.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ class StageMessages:
 
 @dataclass(frozen=True, slots=True)
 class DataExchange:
-    """How ranks send each other gradients, their norm, and weights.
+    """Exchange of gradients, their norm, and weights between ranks.
 
     All but the first three options are of ``zero-3``, fully sharded data parallelism, and `gathered` of each sharding
     if weights travel in fp8. With ``zero-3`` each layer is a unit that
@@ -313,7 +313,7 @@ class ModelParallel:
 
 @dataclass(frozen=True, slots=True)
 class Compression:
-    """How gradients are encoded on their way to the servers.
+    """Encoding of gradients on their way to the servers.
 
     Parameters
     ----------
@@ -352,7 +352,7 @@ class Compression:
 
 @dataclass(frozen=True, slots=True)
 class ServerUpdate:
-    """What adding up and updating move through a server's memory, and who updates.
+    """Traffic of adding up and updating through a server's memory, and who updates.
 
     Parameters
     ----------

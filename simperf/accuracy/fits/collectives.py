@@ -102,7 +102,7 @@ class _Curve:
     source: str = ""
 
     def profile(self, known: Data) -> MeasuredCollectives:
-        """What a profile fitted to some of the points holds."""
+        """Contents of a profile that is fitted to some of the points."""
         model = size_model(f"{self.collective}.nccl", self.name, known)
         values = fit(model, known, draws=0).values
         count = len(values)

@@ -70,7 +70,7 @@ class _Tables:
                 self.data.setdefault(name, {})[gpu] = kernel_data(group, part, scaled=True, added=floor)
 
     def fit(self, name: str, without: Collection[str]) -> Fit:
-        """What an operation is fitted with, on all GPUs but some."""
+        """Fit of an operation on all GPUs but some."""
         pool = self._pool[name]
         every = [(gpu, one) for each in self._pools[pool] for gpu, one in self.data[each].items()]
         key = pool, frozenset(without).intersection(gpu for gpu, _ in every)
@@ -86,7 +86,7 @@ class _Tables:
         return np.asarray(np.log((here.measured + floor) / (found.predict(here) + floor)))
 
     def spread(self, name: str, gpu: str) -> ErrorSpread:
-        """How far a GPU lies from what is predicted for it, by what the others miss while it is left out."""
+        """Spread of a GPU around what is predicted for it, by what the others miss while it is left out."""
         misses: dict[str, dict[str, list[Array]]] = {}
         for each, tables in self.data.items():
             for other in tables:

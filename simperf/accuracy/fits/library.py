@@ -1,4 +1,4 @@
-"""What belongs to the library and not to a GPU: found in the fitted halves of all GPUs that share it.
+"""Constants of a library and not of a GPU: found in the fitted halves of all GPUs that share it.
 
 When a row is read again and what loading it element by element costs is the same wherever one program measured. Which
 tiles products have is a matter of the kernels that a library brings for an architecture: where their names are known,
@@ -83,7 +83,7 @@ class OperationTable:
         return self.kind == "product" and power_limited(self.part, self.op.dtype)
 
     def models(self) -> list[Model]:
-        """What may be fitted: few constants, and the same with what the shapes may show."""
+        """Models that may be fitted: few constants, and the same with what the shapes may show."""
         if self.kind == "product":
             return product_models(self.kind, self.kind, self.part, dtype=self.op.dtype, overhead=self.fixed)
         largest = float(self.known.columns["nbytes"].max())

@@ -1,4 +1,4 @@
-"""How far the catalogue's roofline lies from GPUs of an architecture that was left out: misses, as a profile.
+"""Errors of the catalogue's roofline on GPUs of an architecture that was left out, as a profile.
 
 Every kernel that others published is predicted as if nobody had measured any GPU of its architecture: by its data
 sheet, with the efficiencies that the other architectures' kernels reach (their median). What the catalogue says
@@ -52,7 +52,7 @@ _TITLES = {
 
 
 def catalogue_misses(cases: Sequence[Mapping[str, Any]], *, without: str = "") -> Misses:
-    """What published kernel times are of those that are predicted while their architecture is left out.
+    """Published kernel times over those that are predicted while their architecture is left out.
 
     Parameters
     ----------

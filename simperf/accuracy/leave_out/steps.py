@@ -45,7 +45,7 @@ class StepMiss:
 
 
 def kernel_figures(cases: Sequence[Mapping[str, Any]], *, without: str = "") -> dict[str, Any]:
-    """What draws need of kernels (`simperf.cost.Unseen`), from all architectures but one."""
+    """Figures of kernels that draws need (`simperf.cost.Unseen`), from all architectures but one."""
     misses = catalogue_misses(cases, without=without)
     return {
         "misses": {sort: Miss(one.common, one.own) for sort, one in gpu_spreads(misses).items()},
@@ -56,7 +56,7 @@ def kernel_figures(cases: Sequence[Mapping[str, Any]], *, without: str = "") -> 
 def step_misses(
     cases: Sequence[Mapping[str, Any]], steps: Iterable[MeasuredStep], *, without: str = ""
 ) -> list[StepMiss]:
-    """What measured steps are of those that are predicted while their architecture is left out.
+    """Measured steps over those that are predicted while their architecture is left out.
 
     Parameters
     ----------

@@ -64,7 +64,7 @@ class PredictedPoint:
 
     @property
     def group(self) -> str:
-        """What it is reported together with."""
+        """Group that it is reported with."""
         at = self.point.at
         if self.fitted:
             return "fitted sends"

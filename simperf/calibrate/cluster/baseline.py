@@ -1,4 +1,4 @@
-"""What a plain model says of a boxed cluster: two constants, a time a message and a rate, and nothing else.
+"""Baseline model of a boxed cluster: two constants, a time a message and a rate, and nothing else.
 
 It is what is left without bursts, cores, acknowledgements and waiting: the time of the smallest one-way send and the
 rate of the largest (R. Hockney, "The communication challenge for MPP", Parallel Computing 20(3), 1994), and the
@@ -52,7 +52,7 @@ class TwoConstants:
         return cls(small.median, wire / (large.median - small.median))
 
     def predict(self, point: Measurement, compute: Mapping[str, Compute]) -> float | None:
-        """What it says of a point, in the point's unit; None if it says nothing of its series.
+        """Prediction of a point, in the point's unit; None if it says nothing of its series.
 
         Parameters
         ----------

@@ -47,7 +47,7 @@ _FEW = 4
 
 @dataclass(frozen=True, slots=True)
 class _Miss:
-    """Where a point lies, and the logarithm of measured over predicted [1]."""
+    """Error of a prediction: where its point lies, and the logarithm of measured over predicted [1]."""
 
     family: str
     series: str
@@ -69,7 +69,7 @@ class _Miss:
 
 
 def disturbance(rows: Iterable[PredictedPoint]) -> float | None:
-    """How disturbed a recording is, as its own fitted sends tell: a standard deviation of logarithms [1].
+    """Disturbance of a recording, by its own fitted sends: a standard deviation of logarithms [1].
 
     Of those that links hold back, not of what messages cost: how far apart what the fit misses of them is says what
     changes from one point to the next (what all have in common is no disturbance, but the model), and how far apart

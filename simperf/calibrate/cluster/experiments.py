@@ -1,4 +1,4 @@
-"""What is measured on a boxed cluster: points, each with the order that the hosts get."""
+"""Experiments on a boxed cluster: points, each with the order that the hosts get."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Point:
 
     @property
     def repeats(self) -> int:
-        """How often it is done in each go."""
+        """Number of times that it is done in each go."""
         every = _repeats(self.family, self.estimate)
         return every if self.goes > PASSES else -(-every // self.goes)
 

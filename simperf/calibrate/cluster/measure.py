@@ -150,7 +150,7 @@ def measure(
 
 
 class _Kept:
-    """What has been measured so far, in a file from time to time, so that an interrupted run continues where it was."""
+    """Measurements so far, kept in a file from time to time, so that an interrupted run continues where it was."""
 
     def __init__(self, dataset: Dataset, output: str | os.PathLike[str] | None) -> None:
         self.dataset = dataset

@@ -63,7 +63,7 @@ def _remove(name: str) -> None:
 
 
 def base_name() -> str:
-    """What the names of all namespaces of this process begin with."""
+    """Prefix of the names of all namespaces of this process."""
     own = os.getpid()
     return f"{PREFIX}-{own}-{_started(own)}"
 
@@ -88,7 +88,7 @@ def remove_stale() -> list[str]:
 
 
 def remains(folder: Path) -> list[Path]:
-    """What lies in a folder under the name of a process that has ended."""
+    """Paths in a folder under the name of a process that has ended."""
     named = [(path, _FOLDER.match(path.name)) for path in sorted(folder.glob(f"{PREFIX}-*"))]
     return [path for path, found in named if found and _started(int(found[1])) != int(found[2])]
 

@@ -1,4 +1,4 @@
-"""Who runs first on the cores that all boxed hosts share."""
+"""Priority of threads on the cores that all boxed hosts share."""
 
 from __future__ import annotations
 

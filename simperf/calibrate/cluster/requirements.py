@@ -1,4 +1,4 @@
-"""What a boxed cluster needs of the machine, and what of it is missing."""
+"""Requirements of a boxed cluster on the machine, and those that it does not meet."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["check", "missing"]
 
 
 def missing() -> list[Problem]:
-    """What is missing, in words, with what would help; empty if the cluster can be set up."""
+    """Requirements that are not met, in words, with what would help; empty if the cluster can be set up."""
     if not sys.platform.startswith("linux"):
         return [Problem("a boxed cluster needs Linux: its hosts are network namespaces", value=sys.platform)]
     found = []

@@ -227,7 +227,7 @@ DRAWS = 9
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What the simulator says of a point.
+    """Prediction of a point by the simulator.
 
     Parameters
     ----------

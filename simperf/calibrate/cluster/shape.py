@@ -1,4 +1,4 @@
-"""How the boxed cluster's links are shaped: one value that the measuring and the predicting side share."""
+"""Shape of the boxed cluster's links: one value that the measuring and the predicting side share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs on each boxed host: a process that takes orders as lines of JSON and answers with times off its clock.
+"""Worker on each boxed host: a process that takes orders as lines of JSON and answers with times off its clock.
 
 All hosts are namespaces of one kernel, so that their monotonic clock is the same one.
 """

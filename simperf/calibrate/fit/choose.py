@@ -1,4 +1,4 @@
-"""Which models a data set can be fitted with: each family of series names the models that read it."""
+"""Models that a data set can be fitted with: each family of series names the models that read it."""
 
 from __future__ import annotations
 

@@ -162,7 +162,7 @@ def overlap_model(kind: str) -> Model:
 
 
 def read_streams(series: str, points: Sequence[Measurement], dataset: Dataset) -> Iterator[ModelChoice]:
-    """How far small kernels run side by side."""
+    """Model of small kernels that run side by side."""
     sms = int(float(dataset.machine.get("sms", 0) or 0))
     points = [point for point in points if point.median > 0]
     if not sms:
@@ -179,7 +179,7 @@ def read_streams(series: str, points: Sequence[Measurement], dataset: Dataset) -
 
 
 def read_overlap(series: str, points: Sequence[Measurement], dataset: Dataset) -> Iterator[ModelChoice]:
-    """How much longer copies and kernels take beside each other, by what bounds the kernels."""
+    """Models of copies and kernels that slow each other down, by what bounds the kernels."""
     found = False
     for kind, data in overlap_points(points):
         found = True

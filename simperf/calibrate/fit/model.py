@@ -1,4 +1,4 @@
-"""What a fit needs: a model with constants in natural units, and points with their raw readings."""
+"""Parts of a fit: a model with constants in natural units, and points with their raw readings."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def processor_models(
 
 
 def memory_rate(points: Sequence[Measurement]) -> float:
-    """What the memory of a CPU gives to large operations on elements, and to copies: the upper quartile [B/s]."""
+    """Rate of a CPU's memory for large operations on elements, and for copies: the upper quartile [B/s]."""
     streams = [one for one in points if one.series in ("op/elementwise", "op/copy") and one.at.get("cache") != "cold"]
     rates = [_traffic(one) / one.median for one in streams if _traffic(one) > _LARGE and one.median > 0]
     return float(np.quantile(rates, 0.75)) if rates else MEMORY
@@ -166,7 +166,7 @@ def _spread(name: str, points: Sequence[Measurement], memory: float, private: fl
 
 
 def late_model(name: str, points: Sequence[Measurement]) -> tuple[Model, Data]:
-    """What a call costs by what went through the caches since the last one: points of ``frontend/mixed``."""
+    """Model of a call's cost by what went through the caches since the last one: points of ``frontend/mixed``."""
     data = Data.of(points, ("touched",))
 
     def function(values: Mapping[str, float], columns: Columns) -> Array:

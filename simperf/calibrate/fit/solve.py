@@ -33,7 +33,7 @@ NO_INTERVAL = "one reading a point, which tells no interval"
 
 @dataclass(frozen=True)
 class Fit:
-    """What a fit found.
+    """Result of a fit.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class Fit:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Which constants should be doubted, and why."""
+        """Constants that should be doubted, and why."""
         return tuple(f"{name}: {one.note}" for name, one in self.constants.items() if one.note)
 
     def predict(self, data: Data | Columns) -> Array:
@@ -83,7 +83,7 @@ class Fit:
         return float(np.abs(self.errors(data)).mean())
 
     def criterion(self, *, strict: bool = False) -> float:
-        """How well a model does for its number of constants: of two models of the same points, the lower is the better.
+        """Criterion of a model, given its number of constants: of two models of the same points, the lower is better.
 
         Schwarz's criterion (BIC), with large residuals cut; `strict` is Akaike's for few points (AICc), which allows
         a constant only where the points are several times as many. Strict is right where the constants of a form are

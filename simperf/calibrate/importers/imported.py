@@ -1,4 +1,4 @@
-"""What came of a file: the points that could be read, and what could not be and why."""
+"""Result of an import: the points that could be read from a file, and what could not be and why."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Points:
             self.add(point.series, dict(point.at), point.samples, unit=point.unit, warnings=point.warnings)
 
     def all(self) -> tuple[Measurement, ...]:
-        """What was added."""
+        """Points that were added."""
         return tuple(self._points.values())
 
 
@@ -125,7 +125,7 @@ def refuse_lines(text: str, name: str, expected: str) -> None:
 
 
 def kind_of(text: str) -> str:
-    """What a file is, from how it begins; empty if that cannot be determined.
+    """Kind of a file, from how it begins; empty if that cannot be determined.
 
     Examples
     --------
@@ -156,7 +156,7 @@ def parsed_json(
     writer: str,
     decoder: json.JSONDecoder | None = None,
 ) -> tuple[Any, tuple[Problem, ...]]:
-    """What JSON says, whole or up to where it breaks off, and that it does.
+    """Contents of JSON, whole or up to where it breaks off, and that it does.
 
     Parameters
     ----------

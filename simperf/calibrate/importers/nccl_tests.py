@@ -42,7 +42,7 @@ _TOLERANCE = 0.03
 
 @dataclass
 class _Head:
-    """What stands before the rows."""
+    """Header before the rows."""
 
     columns: tuple[str, ...] = ()
     collective: str = ""

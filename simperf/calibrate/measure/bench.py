@@ -56,7 +56,7 @@ def require_torch() -> Any:
 
 @dataclass(slots=True)
 class Bench:
-    """Where and how carefully is measured.
+    """Device that is measured, and the care of its measurements.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ class Bench:
         self.threads = int(self.torch.get_num_threads())
 
     def sizes_of_a_kind(self, every: int, *, few: int) -> int:
-        """How many sizes of a kind of operation are measured.
+        """Number of sizes of a kind of operation that are measured.
 
         Parameters
         ----------

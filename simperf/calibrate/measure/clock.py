@@ -1,4 +1,4 @@
-"""How often something is timed: warm-up, blocks of many runs, and doubts about what came out."""
+"""Timing of repeated runs: warm-up, blocks of many runs, and doubts about what came out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WIDE, UNSTABLE = 0.1, 0.25
 
 @dataclass(frozen=True, slots=True)
 class Care:
-    """How much time a point gets, and a session.
+    """Time that a point gets, and a session.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def sample(timeit: Callable[[int], float], care: Care = FULL) -> tuple[float, ..
 
 
 def doubts(samples: Sequence[float]) -> tuple[str, ...]:
-    """Why readings should be doubted, in words.
+    """Reasons why readings should be doubted, in words.
 
     Examples
     --------

@@ -45,7 +45,7 @@ def _operation(name: str, data: Any, ranks: int, rank: int) -> Any:
 def rank_main(
     rank: int, ranks: int, backend: str, store: str, jobs: Sequence[tuple[str, int]], rounds: int, pipe: Connection
 ) -> None:
-    """What one process does: every job in turn; the first rank tells its times."""
+    """Main function of one process: every job in turn; the first rank sends its times."""
     import torch
     from torch import distributed
 

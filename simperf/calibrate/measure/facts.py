@@ -19,7 +19,7 @@ _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
 
 def machine_facts(torch: Any = None, device: str = "cpu") -> dict[str, Value]:
-    """What the machine is.
+    """Facts of the machine.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def _user() -> str:
 
 
 def busy() -> str:
-    """Why readings will be disturbed, in words; empty if the machine is idle."""
+    """Reason why readings will be disturbed, in words; empty if the machine is idle."""
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     if load < 0.5:
         return ""

@@ -1,4 +1,4 @@
-"""What the host pays for one call, whatever its size (t1): tiny tensors, with and without autograd."""
+"""Time of the host for one call, whatever its size (t1): tiny tensors, with and without autograd."""
 
 from __future__ import annotations
 

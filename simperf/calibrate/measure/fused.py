@@ -16,7 +16,7 @@ __all__ = ["compiler_missing", "family"]
 
 
 def compiler_missing(cuda: bool) -> str:
-    """Why torch.compile cannot work here; empty if it can."""
+    """Reason why torch.compile cannot work here; empty if it can."""
     if cuda:
         return ""
     if not any(map(shutil.which, ("c++", "g++", "clang++", "cl"))):

@@ -1,4 +1,4 @@
-"""How many launches a device's queue takes before the host blocks. Not run on hardware yet."""
+"""Depth of a device's queue: the launches that it takes before the host blocks. Not run on hardware yet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which shapes are measured: spread evenly over the logarithm of size, the same on every machine."""
+"""Shapes that are measured: spread evenly over the logarithm of size, the same on every machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What there is to measure: families that list tasks, and tasks that give points."""
+"""Tasks of a measurement: families that list tasks, and tasks that give points."""
 
 from __future__ import annotations
 

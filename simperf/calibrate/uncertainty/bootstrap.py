@@ -28,7 +28,7 @@ __all__ = ["draw_constants", "leverages", "resampled"]
 
 
 def leverages(jacobian: Array) -> Array:
-    """How much each point pulls on its own fit: the diagonal of J (J'J)^-1 J', at most 0.95."""
+    """Leverage of each point on its own fit: the diagonal of J (J'J)^-1 J', at most 0.95."""
     inverse = np.linalg.pinv(jacobian.T @ jacobian)
     return np.asarray(np.clip(np.einsum("ij,jk,ik->i", jacobian, inverse, jacobian), 0.0, 0.95))
 

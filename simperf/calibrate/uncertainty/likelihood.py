@@ -70,7 +70,7 @@ class LossProfile:
         return found
 
     def length(self, i: int, rise: float) -> float:
-        """How far constant `i` goes along a straight line until the loss has risen by `rise`."""
+        """Length that constant `i` goes along a straight line until the loss has risen by `rise`."""
         pull = float(self._normal[i] @ self.slopes(i))
         return float(np.sqrt(2.0 * rise / pull)) if pull > 0 else float(self._best[i]) or 1.0
 

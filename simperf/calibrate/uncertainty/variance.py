@@ -175,7 +175,7 @@ def log_errors(fit: Fit, away: Data | None, sessions: Sequence[Dataset]) -> Arra
 
 
 def session_spreads(tables: Mapping[str, Array]) -> dict[str, ErrorSpread]:
-    """How far a new session lies from what was fitted, by model.
+    """Spread of a new session around what was fitted, by model.
 
     What a session shares is the median of its misses, so that a disturbed point moves nothing. A new session lies as
     far from the mean of these as they do, and that mean is not known either: sqrt(1 + 1/S); what was fitted lies
@@ -259,7 +259,7 @@ def with_pooled_scatter(fits: Sequence[Fit]) -> list[Fit]:
 def gpu_spreads(
     tables: Mapping[str, Mapping[str, Sequence[Array]]], *, alike: Collection[str] = frozenset()
 ) -> dict[str, ErrorSpread]:
-    """How far a board lies from what is predicted for it from others, by sort of kernel.
+    """Spread of a board around what is predicted for it from others, by sort of kernel.
 
     Let boards lie b apart from what all have in common. Predicted from the m - 1 others of m, a board has an error of
     m/(m-1) times its distance from their mean, so that m times the mean square of these misses estimates (m/(m-1))^2

@@ -1,4 +1,4 @@
-"""What limits a run, for its report: regime, busiest resource, lower bound, critical path, resources by use."""
+"""Limits of a run, for its report: regime, busiest resource, lower bound, critical path, resources by use."""
 
 from __future__ import annotations
 

@@ -237,6 +237,6 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, st
 
 
 def sources(results: Sequence[Result]) -> str:
-    """Where the inputs' numbers come from, those of several results together."""
+    """Sources of the inputs' numbers, those of several results together."""
     found = {name: text for result in results for name, text in {**result.sources, **result.assumed}.items()}
     return table(("input", "source"), found.items(), caption="Where the numbers come from") if found else ""

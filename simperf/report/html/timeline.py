@@ -104,7 +104,7 @@ def _in_numbers(data: dict[str, Any]) -> str:
 
 
 def timeline_data(result: Result, *, most: int = MOST) -> tuple[dict[str, Any], str]:
-    """What the script draws, and what is to be said of it.
+    """Data that the script draws, and what is to be said of it.
 
     Returns
     -------

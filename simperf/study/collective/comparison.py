@@ -104,7 +104,7 @@ class AlgorithmComparison:
         return AlgorithmTables(tables, tuple(dict.fromkeys(refusals)))
 
     def scaling(self, size: int, tables: Mapping[str, Sequence[Row]]) -> list[ScalingCurve]:
-        """How each algorithm of `tables` scales at one size [B]: on fewer ranks, or fewer servers of a cluster.
+        """Scaling of each algorithm of `tables` at one size [B]: on fewer ranks, or fewer servers of a cluster.
 
         The ideal is the lower bound, the time that no algorithm can beat. What takes too long or does not fit is left
         out.

@@ -106,7 +106,7 @@ class LayoutPlan:
         return any(one.choice in each.large for each in self.searched if each.machine.machine == one.machine)
 
     def counts(self) -> dict[str, int]:
-        """How many layouts were looked at, and what became of them."""
+        """Number of layouts that were looked at, and what became of them."""
         return {
             "layouts": sum(one.machine.layouts for one in self.searched),
             "do not fit": sum(len(one.machine.full) for one in self.searched),

@@ -1,4 +1,4 @@
-"""Why a layout wins or loses: the parts of its slowest stage's time beside those of the fastest layout."""
+"""Reasons why a layout wins or loses: the parts of its slowest stage's time beside those of the fastest layout."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WORDS = {"kernels": "kernel time", "slowed": "kernel slowdown", "bubble": "pipe
 
 
 def step_parts(metrics: Mapping[str, float]) -> dict[str, float]:
-    """What a step of the stage with most work goes to, in parts that add up to the step [s].
+    """Parts of a step of the stage with most work, which add up to the step [s].
 
     Examples
     --------
@@ -35,7 +35,7 @@ def step_parts(metrics: Mapping[str, float]) -> dict[str, float]:
 
 
 def losses(request: LayoutRequest, one: RankedLayout, ranked: Sequence[RankedLayout], group: int) -> str:
-    """Why a layout stands where it does, in a line.
+    """Reason why a layout stands where it does, in a line.
 
     Parameters
     ----------

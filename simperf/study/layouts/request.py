@@ -1,4 +1,4 @@
-"""What is asked for: a model, the machines that it may run on, and the layouts that are tried."""
+"""Request for a search of layouts: a model, the machines that it may run on, and the layouts that are tried."""
 
 from __future__ import annotations
 

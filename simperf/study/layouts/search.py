@@ -152,7 +152,7 @@ class _Order:
         return alone
 
     def done(self) -> Searched:
-        """What one worker would have simulated, and the bounds that it would have made tighter."""
+        """Layouts that one worker would have simulated, and the bounds that it would have made tighter."""
         alone = self._alone()
         taken = list(alone.rows)
         others = sorted(

@@ -55,7 +55,7 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True)
 class CandidateBound:
-    """What bounds say of a choice.
+    """Bounds on the time and memory of a choice.
 
     Parameters
     ----------

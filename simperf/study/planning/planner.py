@@ -102,7 +102,7 @@ class TrainingPlan:
         return header, [cells(one, precision=assumed) for one in self.ranked]
 
     def interval_lines(self) -> list[str]:
-        """What the intervals of the ranking are made of, and why candidates have none, a line each."""
+        """Sources of the intervals of the ranking, and why candidates have none, a line each."""
         made = dict.fromkeys(f"{name}: {text}" for one in self.ranked for name, text in one.spread.sources.items())
         missing = dict[str, list[int]]()
         for one in self.ranked:

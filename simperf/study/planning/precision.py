@@ -49,5 +49,5 @@ def lacks_peak(part: GpuPart) -> bool:
 
 
 def precision_source(asked: str) -> str:
-    """Where a candidate's precision is from, in words: ``GIVEN`` or ``ASSUMED``."""
+    """Source of a candidate's precision, in words: ``GIVEN`` or ``ASSUMED``."""
     return ASSUMED if asked == AUTO else GIVEN

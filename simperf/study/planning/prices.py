@@ -1,4 +1,4 @@
-"""What an hour of an instance costs: of the catalogue, with its date, or of a list of one's own."""
+"""Prices of an hour of an instance: of the catalogue, with their dates, or of a list of one's own."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def own_prices(table: RequestTable, servers: Sequence[str]) -> dict[str, float]:
 
 
 def other_price(catalog: Catalog, instance: str, kind: str = "on_demand") -> str:
-    """What the catalogue knows of an instance's price where it has none of a kind; empty if nothing."""
+    """Price of another kind of an instance in the catalogue where it has none of a kind; empty if there is none."""
     for other in _KINDS if instance in catalog.names("server") else ():
         price, source = _of_catalog(catalog, instance, other)
         if other != kind and price is not None:

@@ -1,4 +1,4 @@
-"""What is said where no candidate meets the deadline and the budget: the nearest one, and what it would need."""
+"""Refusal where no candidate meets the deadline and the budget: the nearest one, and what it would need."""
 
 from __future__ import annotations
 

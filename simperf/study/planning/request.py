@@ -1,4 +1,4 @@
-"""What is asked for: a model and how much of it, by when and for how much, on which machines."""
+"""Request for a plan: a model and how much of it, by when and for how much, on which machines."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _MOST_NODES, _MOST_BATCH = 20_000, 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class PlanFailures:
-    """What goes wrong on the way.
+    """Failures that a plan allows for.
 
     Parameters
     ----------

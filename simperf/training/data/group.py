@@ -134,7 +134,7 @@ class Group(ProcessGroup):
         return spread if spread > ROUNDING * run.time else 0.0
 
     def told_apart(self, works: Mapping[tuple[str, float], int]) -> str:
-        """Why ranks of one replica would not do the same at the same time; empty if they do, or are too many.
+        """Reason why ranks of one replica would not do the same at the same time; empty if they do, or are too many.
 
         Their ends are looked at where all ranks enter together, and where those of one replica are late by a part of
         the time that it takes, or by more than that.

@@ -39,7 +39,7 @@ class HostReads:
     step: bool = False
 
     def before_forward(self, m: Session, replica: Replica) -> Program:
-        """What is fetched before the forward pass of a micro-batch."""
+        """Fetch what is needed before the forward pass of a micro-batch."""
         if self.batch:
             yield synchronize(replica.device.stream())
         if not self.sums:
@@ -50,12 +50,12 @@ class HostReads:
         yield item(replica.device)
 
     def before_backward(self, replica: Replica) -> Program:
-        """What is fetched between the forward and the backward pass of a micro-batch."""
+        """Fetch what is needed between the forward and the backward pass of a micro-batch."""
         if self.loss:
             yield item(replica.device)
 
     def before_update(self, m: Session, replica: Replica) -> Program:
-        """What is fetched between the last backward pass of a step and the optimizer."""
+        """Fetch what is needed between the last backward pass of a step and the optimizer."""
         if self.norm:
             nbytes = replica.step.nbytes_gradients
             norm = Op("norm of gradients", "norm", nbytes_read=nbytes, family="reduction", elements=1.0)
@@ -63,7 +63,7 @@ class HostReads:
             yield item(replica.device)
 
     def after_step(self, replica: Replica) -> Program:
-        """What is waited for when a step has been launched."""
+        """Wait for the device when a step has been launched, if the host reads from it then."""
         if self.step:
             yield synchronize(replica.device)
 

@@ -1,4 +1,4 @@
-"""Which ranks do the same at the same time, so that one can be simulated for all of them.
+"""Symmetry of ranks that do the same at the same time, so that one can be simulated for all of them.
 
 Ranks are alike if they run the same step, on a host that does not notice how many they are,
 and if their copies from the host take the same time. Everything else that they do together

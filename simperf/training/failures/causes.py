@@ -1,4 +1,4 @@
-"""What fails, how often, and the stream of failures of one run.
+"""Causes of failures, their frequencies, and the stream of failures of one run.
 
 A cause strikes one node of the pool or the job as a whole. Every node's clock runs in wall
 time, whether the node works, stands by or is being repaired; a failure of a node that

@@ -17,7 +17,7 @@ __all__ = ["Checkpoint", "daly", "young"]
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """How a job saves its state.
+    """Checkpoints of a job's state.
 
     Parameters
     ----------

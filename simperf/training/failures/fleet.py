@@ -10,7 +10,7 @@ __all__ = ["Fleet"]
 
 
 class Fleet:
-    """Who works, who stands by, and when the broken ones are back.
+    """Nodes that work and nodes that stand by, and when the broken ones are back.
 
     Parameters
     ----------

@@ -74,7 +74,7 @@ class Goodput:
         return float(np.quantile(self.values, share))
 
     def parts(self) -> dict[Part, float]:
-        """Where the wall time of all runs went, as shares of it [1]."""
+        """Parts of the wall time of all runs, as shares of it [1]."""
         wall = math.fsum(run.wall for run in self.runs)
         return {part: math.fsum(run.parts[part] for run in self.runs) / wall for part in PARTS}
 

@@ -31,7 +31,7 @@ _FLAT = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class BestInterval:
-    """What a search has found.
+    """Result of a search for the best interval between checkpoints.
 
     Parameters
     ----------

@@ -51,7 +51,7 @@ _NEVER = Failure(math.inf, -1, None)  # type: ignore[arg-type]
 
 
 class Period(NamedTuple):
-    """What the job did from `start` to `end` [s]; training is ``"useful"`` here, even if it is lost later."""
+    """Period of a job, from `start` to `end` [s]; training is ``"useful"`` here, even if it is lost later."""
 
     part: Part
     start: float

@@ -20,7 +20,7 @@ __all__ = ["FailureTimes", "Failures", "Repair", "Saving"]
 
 @dataclass(frozen=True, slots=True)
 class FailureTimes:
-    """What fails, and how often.
+    """Failures of a job by cause, and how often they strike.
 
     Parameters
     ----------

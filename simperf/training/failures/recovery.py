@@ -24,7 +24,7 @@ def _day() -> Distribution:
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """How a job comes back.
+    """Recovery of a job from failures.
 
     Parameters
     ----------

@@ -103,7 +103,7 @@ class ClassGroup(ProcessGroup):
         self._held: dict[tuple[Payload, str], Mapping[str, float]] = {}
 
     def placed(self, name: str, nbytes: float) -> PlacedPlan:
-        """How a collective of a size [B] is carried out."""
+        """Plan of a collective of a size [B]."""
         payload = Payload(name, nbytes)
         if payload not in self._known:
             if name not in EXCHANGES:
@@ -145,7 +145,7 @@ class ClassGroup(ProcessGroup):
         return {"compute": min(1.0, placed.blocks / part.sms), "memory": min(MOST_OF_MEMORY, memory)}
 
     def message(self, source: int, target: int, nbytes: float) -> PlacedPlan:
-        """How a send from rank to rank is carried out."""
+        """Plan of a send from rank to rank."""
         return self._known.get(Payload(MESSAGE, nbytes)) or super().message(source, target, nbytes)
 
     def again(self, m: Session, members: Sequence[Member]) -> ClassGroup:

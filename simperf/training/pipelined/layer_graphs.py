@@ -82,7 +82,7 @@ class LayerGraphs:
     def nodes(
         self, items: Sequence[Item], launched: Sequence[Launch | Sync | Await]
     ) -> tuple[Launch | Sync | Await, ...]:
-        """What is launched for the items of a pass: as it is, or as nodes of a graph if the pass is captured.
+        """Launches for the items of a pass: as they are, or as nodes of a graph if the pass is captured.
 
         Examples
         --------

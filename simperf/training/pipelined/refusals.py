@@ -77,7 +77,7 @@ def _of_batch(problem: Problem, each: int) -> Problem:
 
 
 def together(*checks: Callable[[], Any]) -> list[Any]:
-    """What several checks give, or the problems of all of them at once.
+    """Results of several checks, or the problems of all of them at once.
 
     Parameters
     ----------

@@ -45,7 +45,7 @@ __all__ = ["KVStore", "KVWorker", "StoreOptions"]
 
 @dataclass(frozen=True, slots=True)
 class StoreOptions:
-    """How a store is set up.
+    """Options of a `KVStore`.
 
     Parameters
     ----------

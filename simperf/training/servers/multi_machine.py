@@ -35,7 +35,7 @@ AROUND = ("ring", "switch-rings")
 
 @dataclass(frozen=True, slots=True)
 class TeamRoute:
-    """How a team's gradients leave its machine.
+    """Route of a team's gradients out of its machine.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class TeamRoute:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeamOptions:
-    """How a team encodes, adds up, copies and sends.
+    """Options of a team: how it encodes, adds up, copies and sends.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Which server keeps which part of the model.
+"""Placement of the parts of a model on servers.
 
 A model is a list of keys (parameters); a server keeps shards of them. Large keys are cut
 first if asked for, then the shards are dealt out. What counts is the fullest server,

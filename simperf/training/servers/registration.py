@@ -1,4 +1,4 @@
-"""What passes between workers and servers before the first step: every key is made known to its server.
+"""Messages between workers and servers before the first step: every key is made known to its server.
 
 BytePS pushes each slice once, dense, and waits until all machines have, before it continues to the next: first for
 the weights, which then come from the first machine by a push and a pull, and then for the gradients (bytedance/byteps,

@@ -35,7 +35,7 @@ __all__ = ["ServedRun", "ServerOutcome"]
 
 @dataclass(slots=True)
 class ServerOutcome:
-    """What came out of training with parameter servers.
+    """Results of training with parameter servers.
 
     Parameters
     ----------

@@ -22,7 +22,7 @@ Reply = Callable[[], None]
 
 @dataclass(frozen=True, slots=True)
 class ServerWork:
-    """What a server's memory moves, in bytes for each byte of the gradient.
+    """Traffic of a server's memory, in bytes for each byte of the gradient.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How fresh weights must be, and how stale they were.
+"""Staleness of weights: how fresh they must be, and how stale they were.
 
 The staleness of a gradient is the number of updates that others made to the model between
 the moment when its worker read the weights and the moment when the gradient was applied.
@@ -24,7 +24,7 @@ MODES: tuple[str, ...] = get_args(Mode)
 
 @dataclass(frozen=True, slots=True)
 class Consistency:
-    """How the workers are kept together.
+    """Consistency of the workers: how they are kept together.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Where a parameter server's bytes go: through memories, and over links in turn.
+"""Transfers of a parameter server: through memories, and over links in turn.
 
 A `Site` is a node whose memory adds up, updates and encodes; a `Courier` carries bytes
 between nodes; a `Lane` decides which of the transfers that wait at a port goes next.

@@ -32,7 +32,7 @@ __all__ = ["BatchReader", "Loop", "Pace", "Pool", "needed_by", "worker"]
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How steadily workers compute.
+    """Pace of the workers: how steadily they compute.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ class BatchReader:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """How a worker goes through its steps.
+    """Loop of a worker over its steps.
 
     Parameters
     ----------

@@ -132,7 +132,7 @@ class Recommender:
 
     @property
     def crossed(self) -> int:
-        """What the interaction hands to the top layers: products of all pairs and the bottom's vector, padded to 8."""
+        """Width of the interaction's output: products of all pairs and the bottom's vector, padded to 8."""
         raw = self.vectors * (self.vectors - 1) // 2 + self.width
         return -(-raw // 8) * 8
 

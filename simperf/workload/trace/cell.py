@@ -58,7 +58,7 @@ def _fused() -> Callable[..., Any]:
 
 
 def lstm_cell(fallback: Callable[..., Any]) -> Callable[..., Any]:
-    """What stands for ``torch.lstm_cell``; tensors with data are left to `fallback`, torch's own."""
+    """Replacement for ``torch.lstm_cell``; tensors with data are left to `fallback`, torch's own."""
 
     def run(x: Any, state: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
         if x.device.type != "meta":

@@ -232,7 +232,7 @@ FREE = frozenset(
 
 
 def kind_of(name: str) -> Kind | None:
-    """What the operation `name` is; in-place variants end with an underscore."""
+    """Kind of the operation `name`; in-place variants end with an underscore."""
     plain = name[:-1] if name.endswith("_") and not name.endswith("__") else name
     for each in (plain, plain.removeprefix("_foreach_")):
         if each in KINDS:

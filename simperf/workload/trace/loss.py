@@ -1,4 +1,4 @@
-"""What is minimised, where the model does not say."""
+"""Loss that is minimised, where the model does not say."""
 
 from __future__ import annotations
 

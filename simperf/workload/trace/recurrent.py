@@ -79,7 +79,7 @@ def _layer() -> Callable[..., Any]:
 
 
 def lstm(notes: dict[str, None], fallback: Callable[..., Any]) -> Callable[..., Any]:
-    """What stands for ``torch.lstm``; what it cannot keep whole is left to `fallback`.
+    """Replacement for ``torch.lstm``; what it cannot keep whole is left to `fallback`.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What is to be traced: ``module:function`` or ``file.py:function``, and the shapes of its inputs."""
+"""Target of a trace: ``module:function`` or ``file.py:function``, and the shapes of its inputs."""
 
 from __future__ import annotations
 

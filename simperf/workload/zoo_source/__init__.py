@@ -1,4 +1,4 @@
-"""Where the zoo comes from: the models as plain modules of torch, and the list of what is traced.
+"""Sources of the zoo: the models as plain modules of torch, and the list of what is traced.
 
 ``python -m simperf.workload.zoo_source`` (or ``simperf zoo make``) traces them all again.
 """

@@ -43,7 +43,7 @@ class LocationAttention(nn.Module):
     def forward(
         self, state: Tensor, text: Tensor, keys: Tensor, before: Tensor, empty: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """What of the text is looked at, (batch, width), and how much at each letter of it, (batch, letters)."""
+        """Context of the text, (batch, width), and the weight of each of its letters, (batch, letters)."""
         places = self.place(self.near(before).transpose(1, 2))
         scores = self.score(torch.tanh(self.query(state.unsqueeze(1)) + places + keys)).squeeze(-1)
         scores.detach().masked_fill_(empty, float("-inf"))

@@ -1,4 +1,4 @@
-"""What launches cost: calls by type on the host, waits, the queue, captured graphs, and chains of small kernels."""
+"""Costs of launches: calls by type on the host, waits, the queue, captured graphs, and chains of small kernels."""
 
 from __future__ import annotations
 

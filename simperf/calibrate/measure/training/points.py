@@ -28,7 +28,7 @@ _AHEAD = 4e-5
 
 
 def sets_of(nbytes: float, uncached: float) -> int:
-    """How many sets of operands must take turns so that none is in a cache when it comes again.
+    """Number of sets of operands that must take turns so that none is in a cache when it comes again.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def rotating(makers: Sequence[Callable[[], Any]]) -> Callable[[], None]:
 
 
 def kernel_time(bench: Bench, op: Op) -> float:
-    """What one kernel takes, roughly: for estimates of the time that measuring takes alone [s]."""
+    """Rough time of one kernel: for estimates of the time that measuring takes alone [s]."""
     rates, memory, _, launch = _RATES[bench.cuda]
     rate = rates.get(op.dtype, _USUAL_RATE[bench.cuda])
     work = op.flops / rate if op.family in MATRIX_FAMILIES else 0.0

@@ -117,7 +117,7 @@ def _multiplied(torch: Any, precision: str) -> Iterator[None]:
 
 
 def fp8_missing(bench: Bench) -> str:
-    """Why there are no products in fp8 here; empty if there are."""
+    """Reason why there are no products in fp8 here; empty if there are."""
     torch = bench.torch
     lacks = [name for name in ("float8_e4m3fn", "_scaled_mm") if not hasattr(torch, name)]
     if lacks:

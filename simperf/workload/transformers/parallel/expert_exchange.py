@@ -47,7 +47,7 @@ class RowExchange:
         self._sort(record, "rows.arrived", "rows.sorted")
 
     def from_experts(self, record: PassRecord) -> None:
-        """What the experts make, added up for each token."""
+        """Send back the outputs of the experts, added up for each token."""
         self._sort(record, "experts.down.output", "rows.made", back=True)
         self._exchange(record, "combine", "rows.made", "rows.back", back=True)
         made = [Kept("experts.output", self.sizes.local)]
@@ -138,7 +138,7 @@ class TokenExchange:
         record.op(self._moved("permute", back=False), "permute", makes=made, frees=("tokens.arrived",))
 
     def from_experts(self, record: PassRecord) -> None:
-        """What the experts make, added up for each token."""
+        """Send back the outputs of the experts, added up for each token."""
         made = [Kept("tokens.made", self._arrived())]
         record.op(self._moved("unpermute", back=True), "unpermute", makes=made, frees=("experts.down.output",))
         self._send(record, "combine", "tokens.made", 0.0)

@@ -195,7 +195,7 @@ class Linear:
             record.op(product, parts.name(f"{self.name}{end}", part))
 
     def with_bias(self, record: PassRecord, made: str) -> str:
-        """What it has made, with a bias that a kernel of its own adds; its name."""
+        """Name of what it has made, with a bias that a kernel of its own adds."""
         if not self.bias or self.kernels.bias == "fused":
             return made
         elements, width = self.tokens * self.fan_out, self.sizes.width

@@ -38,7 +38,7 @@ class SplitMemory:
 
 
 class RecordedPasses(TypedDict):
-    """What `simperf.workload.transformers.passes.LayerPasses` has of both passes of a layer."""
+    """Record of both passes of a layer for `simperf.workload.transformers.passes.LayerPasses`."""
 
     forward: tuple[Item, ...]
     backward: tuple[Item, ...]
