@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.metadata import entry_points
 from pkgutil import iter_modules
@@ -86,6 +87,20 @@ class Registry(Generic[T]):
         if self._entries.get(name, entry) is not entry:
             raise SimperfError(f"the {self.kind} {name!r} is registered twice")
         self._entries[name] = entry
+
+    @contextmanager
+    def temporary_entries(self, **entries: T) -> Iterator[None]:
+        """A block with entries of its own: `entries`, those added in it, and those of packages installed meanwhile."""
+        for name in self:
+            self._find(name)  # a module registers at its first import only, which is not to be in the block
+        before = self._entries
+        self._entries, self._loaded = dict(before), False
+        try:
+            for name, entry in entries.items():
+                self.add(name, entry)
+            yield
+        finally:
+            self._entries, self._loaded = before, True
 
     def _find(self, name: str) -> T | None:
         """The entry called `name`, of which only its own module is imported if it is a built-in one."""

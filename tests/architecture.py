@@ -9,6 +9,7 @@ A class at the top of a file has a name that no other has. A test reads private 
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,8 @@ import networkx
 ROOT = Path(__file__).parents[1]
 #: parameters of a function
 MOST = 10
+#: a name of a module, or of what is in it
+PATH = re.compile(r"\w+(\.\w+)+")
 
 
 def modules(package: Path) -> dict[str, Path]:
@@ -100,8 +103,50 @@ def shared_names(package: Path) -> list[str]:
     return [f"class {name} has {len(at)} meanings: {', '.join(at)}" for name, at in places.items() if len(at) > 1]
 
 
+def bound_names(tree: ast.AST, package: str) -> dict[str, str]:
+    """Dotted path of what each name stands for that a file imports from a package, at its top or in a function."""
+    bound = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith(f"{package}."):
+            bound |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                if f"{alias.name}.".startswith(f"{package}."):
+                    bound |= {alias.asname: alias.name} if alias.asname else {package: package}
+    return bound
+
+
+def dotted_path(node: ast.expr, bound: dict[str, str]) -> str | None:
+    """Path of an imported name, or of an attribute of it: ``simperf.registry.Registry.add``."""
+    if isinstance(node, ast.Name):
+        return bound.get(node.id)
+    if isinstance(node, ast.Attribute) and (source := dotted_path(node.value, bound)):
+        return f"{source}.{node.attr}"
+    return None
+
+
+def reads(tree: ast.AST, package: str) -> Iterator[tuple[int, str]]:
+    """Paths of a package that a file imports, reads as an attribute, or names in a string, each with the line.
+
+    A string counts where it is a whole path (``setattr("shop.stock._count", 1)``), or follows the object of a call
+    whose attribute it names (``setattr(stock, "_count", 1)``).
+    """
+    bound = bound_names(tree, package)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
+        elif isinstance(node, ast.Attribute) and (path := dotted_path(node, bound)):
+            yield node.lineno, path
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and PATH.fullmatch(node.value):
+            yield node.lineno, node.value
+        elif isinstance(node, ast.Call):
+            match node.args:
+                case [owner, ast.Constant(value=str(name)), *_] if source := dotted_path(owner, bound):
+                    yield node.lineno, f"{source}.{name}"
+
+
 def private_reads(package: Path, tests: Path) -> list[str]:
-    """Private names of another package that a test imports, or reads from a module, in words.
+    """Private names of another package that a test imports, reads or replaces, in words.
 
     The package of ``tests/study/test_plan.py`` is ``simperf.study``. Tests beside these folders have all of them.
     """
@@ -109,24 +154,23 @@ def private_reads(package: Path, tests: Path) -> list[str]:
     found = []
     for path in sorted(tests.rglob("*.py")):
         own = path.relative_to(tests).parts[0]
-        allowed = f"{package.name}.{own}"
-        read: list[tuple[int, str, str]] = []
-        bound: dict[str, str] = {}
-        for node in ast.walk(ast.parse(path.read_text("utf-8"), str(path))):
-            if isinstance(node, ast.ImportFrom) and node.module:
-                for alias in node.names:
-                    bound[alias.asname or alias.name] = f"{node.module}.{alias.name}"
-                    read.append((node.lineno, node.module, alias.name))
-            elif isinstance(node, ast.Import):
-                bound |= {alias.asname: alias.name for alias in node.names if alias.asname}
-            elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-                read.append((node.lineno, node.value.id, node.attr))
-        for line, source, name in read:
-            module = bound.get(source, source)
+        if own.endswith(".py"):
+            continue
+        allowed = f"{package.name}.{own}."
+        for line, target in reads(ast.parse(path.read_text("utf-8"), str(path)), package.name):
+            source, _, name = target.rpartition(".")
+            module = next((one for one in prefixes(source) if one in known), None)
             private = name.startswith("_") and not name.startswith("__")
-            if private and module in known and not own.endswith(".py") and not f"{module}.".startswith(f"{allowed}."):
-                found.append(f"{path.relative_to(tests.parent)}:{line} reads {name} of {module}")
+            if private and module and not f"{module}.".startswith(allowed):
+                found.append(f"{path.relative_to(tests.parent)}:{line} reads {name} of {source}")
     return found
+
+
+def prefixes(path: str) -> Iterator[str]:
+    """A dotted path and all that it begins with, the longest first."""
+    while path:
+        yield path
+        path = path.rpartition(".")[0]
 
 
 def main(arguments: list[str]) -> int:

@@ -34,6 +34,14 @@ TOGETHER = {
 }
 
 
+@pytest.fixture(scope="session")
+def catalog():
+    """All parts that are shipped."""
+    from simperf.hardware import Catalog  # where a test asks for it: how a run imports is tested, too
+
+    return Catalog.load()
+
+
 def pytest_addoption(parser):
     parser.addoption("--long", action="store_true", help="run the tests that are marked long, too")
     parser.addoption("--sample", type=int, metavar="N", help="run N tests only, drawn evenly from all that were found")

@@ -44,7 +44,7 @@ def shop(tmp_path, monkeypatch):
         (folder / f"{module}.py").write_text(text)
     monkeypatch.syspath_prepend(str(tmp_path))
     yield import_module("fruit_shop").FRUIT
-    for name in [name for name in sys.modules if name.partition(".")[0] == "fruit_shop"]:
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("fruit_shop", "berry")]:
         del sys.modules[name]
 
 
@@ -87,6 +87,23 @@ def test_a_file_beside_those_of_the_table_is_found(shop, tmp_path):
 def test_a_registry_without_a_table_imports_its_package():
     registry = Registry("nothing", package="simperf.collectives.plans", group="")
     assert list(registry) == []
+
+
+def test_temporary_entries_end_with_their_block(shop, tmp_path, monkeypatch):
+    (tmp_path / "berry.py").write_text("BERRY = 'BERRY'\n")
+    found = Registry("fruit", package="fruit_shop", group="fruit", modules=shop.modules)
+    monkeypatch.setattr("fruit_shop.FRUIT", found)
+    assert list(found) == ["apple", "kiwi"]
+    with pytest.raises(KeyError), found.temporary_entries(plum="PLUM"):
+        info = tmp_path / "berry-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: berry\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text("[fruit]\nberry = berry:BERRY\n")
+        found.add("pear", "PEAR")
+        assert list(found) == ["apple", "berry", "kiwi", "pear", "plum"]
+        raise KeyError
+    assert list(found) == ["apple", "kiwi"]
+    assert found["kiwi"] == "KIWI"  # its module, is imported once
 
 
 #: scenario -> most modules of the package that its run may import

@@ -42,10 +42,13 @@ def _product(parts: list[str], at: int) -> tuple[int, int]:
     value, at = _factor(parts, at)
     while at < len(parts) and parts[at] in "*/%":
         other, rest = _factor(parts, at + 1)
-        if parts[at] == "*":
-            value = _whole(value * other)
-        else:
-            value = value // other if parts[at] == "/" else value % other
+        match parts[at]:
+            case "*":
+                value = _whole(value * other)
+            case "/":
+                value //= other
+            case _:
+                value %= other
         at = rest
     return value, at
 

@@ -188,10 +188,7 @@ def _rail(
     """Rail switches, one for NIC i of every server, joined by a spine unless ``spine = false``."""
     rails = [f"rail{index}" for index in range(max(len(found) for found in doors.values()))]
     below = len(plans) * wire.bandwidth * spec.count
-    if spec.spine:
-        fabric = _spined(rails, below, spec, up, make)
-    else:
-        fabric = Fabric({rail: make(rail) for rail in rails})
+    fabric = _spined(rails, below, spec, up, make) if spec.spine else Fabric({rail: make(rail) for rail in rails})
     return fabric, lambda server, rank: f"rail{rank}"
 
 

@@ -23,7 +23,7 @@ _distributed: Any = import_module("distributed")  # its functions have no types
 _psutil: Any = import_module("psutil")  # which dask needs
 
 #: how long a scheduler may take to answer at first [s]
-_PATIENCE = 20.0
+ANSWER_TIMEOUT = 20.0
 #: how long a scheduler may take to answer later, and how long it may have no worker [s]; a busy computer is slow
 _GRACE = 300.0
 #: how long processes may take to end [s]
@@ -61,7 +61,7 @@ class DaskCluster(Executor):
         self._open = True
         if address:
             try:
-                self.client = _distributed.Client(address, timeout=_PATIENCE)
+                self.client = _distributed.Client(address, timeout=ANSWER_TIMEOUT)
             except (OSError, ValueError) as error:
                 expected = "the address of a scheduler of dask, such as dask:tcp://host:8786"
                 raise InputError(

@@ -3,26 +3,13 @@
 pytest tests/benchmarks/test_engine.py --benchmark-enable --benchmark-columns=median,ops
 """
 
-import simpy
-
 from simperf.engine.kernel import Kernel
 from simperf.engine.simulation import Simulation
 from simperf.execution import launch, synchronize
 from simperf.execution.session import Session
+from tests.benchmarks.raw_timeouts import raw_timeouts
 
 N = 100_000
-
-
-def raw_timeouts():
-    env = simpy.Environment()
-
-    def process():
-        for _ in range(N):
-            yield env.timeout(1.0)
-
-    env.process(process())
-    env.run()
-    return env.now
 
 
 def kernels(t1, t2):
@@ -39,7 +26,7 @@ def kernels(t1, t2):
 
 def test_raw_simpy_timeouts(benchmark):
     """The baseline: 100,000 timeouts of one process."""
-    assert benchmark(raw_timeouts) == N
+    assert benchmark(raw_timeouts, N) == N
 
 
 def test_kernels_backend_slower(benchmark):

@@ -13,20 +13,9 @@ import simpy
 
 from simperf.engine.maxmin import fill
 from simperf.engine.network import FlowNetwork
+from tests.benchmarks.raw_timeouts import raw_timeouts
 
 PORTS, FLOWS, SEQUENTIAL, RANKS, ROUNDS = 64, 3_000, 20_000, 256, 40
-
-
-def raw_timeouts():
-    env = simpy.Environment()
-
-    def process():
-        for _ in range(SEQUENTIAL):
-            yield env.timeout(1.0)
-
-    env.process(process())
-    env.run()
-    return env.now
 
 
 def star(window):
@@ -79,7 +68,7 @@ def ring():
 
 def test_raw_simpy_timeouts(benchmark):
     """The baseline: 20,000 timeouts of one process."""
-    assert benchmark(raw_timeouts) == SEQUENTIAL
+    assert benchmark(raw_timeouts, SEQUENTIAL) == SEQUENTIAL
 
 
 @pytest.mark.parametrize("window", [5.0, 0.1], ids=["moderate", "all-alive"])

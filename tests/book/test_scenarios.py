@@ -4,7 +4,7 @@ import pytest
 
 from simperf.run import run, run_variants
 from simperf.scenario import load_scenario, shipped_scenarios
-from tests.goldens.played import marked, played
+from tests.goldens.scenario_runs import marked, played
 
 SHIPPED = shipped_scenarios()
 ROWS = ("A1", "A2", "A3", "A4", "A5", "A6", "B1", "B2", "B3", "B4", "C1", "C2", "C3", "C4", "C5", "E1", "E2")

@@ -351,7 +351,7 @@ def test_hosts_of_ordinary_priority_are_told_so_and_recorded(monkeypatch, tmp_pa
     monkeypatch.setattr(os, "sched_setscheduler", lambda *given: pytest.fail("it asked for priority"))
     promptly(COMPUTING)
     facts = {"cpu": "a CPU"}, {"torch": "2"}
-    monkeypatch.setattr(measuring, "_facts", lambda: facts)
+    monkeypatch.setattr(measuring, "machine_and_versions", lambda: facts)
     made = measuring._empty(2, "command", ORDINARY)
     assert made.made["priority"] == ORDINARY
     measuring.goes_on(made, tmp_path / "a.json", ORDINARY)

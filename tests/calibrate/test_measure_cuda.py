@@ -1,6 +1,6 @@
 """The part of measuring that needs a GPU, run on a pretended one: every family's code, from set-up to readings.
 
-It is played on the CPU (`tests.calibrate.played_cuda`). So no time means anything, and nothing is said of real
+It is played on the CPU (`tests.calibrate.fake_cuda`). So no time means anything, and nothing is said of real
 hardware; but no line of it is left that has never run.
 """
 
@@ -13,7 +13,7 @@ from simperf.calibrate.measure import collectives, facts, overlap, streams  # no
 from simperf.calibrate.measure.bench import Bench  # noqa: E402
 from simperf.calibrate.measure.clock import Care  # noqa: E402
 from simperf.calibrate.measure.task import FAMILIES, Task, tasks  # noqa: E402
-from tests.calibrate.played_cuda import PART, played_cuda  # noqa: E402
+from tests.calibrate.fake_cuda import PART, fake_cuda  # noqa: E402
 
 #: more FLOP and bytes than a test has time for
 WORK, SIZE = 5e8, 2e7
@@ -24,7 +24,7 @@ def bench(monkeypatch):
     monkeypatch.setattr(torch.distributed, "is_nccl_available", lambda: True)
     monkeypatch.setattr(overlap, "KERNELS", 1)
     monkeypatch.setattr(streams, "KERNELS", 1)
-    with played_cuda(monkeypatch, devices=2):
+    with fake_cuda(monkeypatch, devices=2):
         yield Bench("cuda:0", quick=True, care=Care(budget=1e-3, block=1e-4, least=2, most=3, few=2))
 
 

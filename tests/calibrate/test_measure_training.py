@@ -26,7 +26,7 @@ from simperf.calibrate.measure.training import (  # noqa: E402
     training_tasks,
 )
 from simperf.errors import InputError  # noqa: E402
-from tests.calibrate.played_cuda import PART, played_cuda  # noqa: E402
+from tests.calibrate.fake_cuda import PART, fake_cuda  # noqa: E402
 from tests.calibrate.small_training import small_shapes  # noqa: E402
 
 HASTY = Care(budget=1e-3, block=1e-5, least=2, most=2, few=2)
@@ -51,7 +51,7 @@ def gpu(monkeypatch):
         "get_device_properties": lambda device: PART,
         "get_device_capability": lambda device: CAPABLE["sm"],
     }
-    with played_cuda(monkeypatch, devices=1, **given):
+    with fake_cuda(monkeypatch, devices=1, **given):
         yield Bench("cuda:0", care=HASTY, low=-1.0)
 
 

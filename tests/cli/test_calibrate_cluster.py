@@ -107,7 +107,7 @@ def machine(monkeypatch):
 
     monkeypatch.setattr(requirements, "missing", list)
     monkeypatch.setattr(measure, "measure", pretend)
-    monkeypatch.setattr(measure, "_facts", lambda: ({"cpu": "Test CPU 1"}, {"torch": "2.9.0"}))
+    monkeypatch.setattr(measure, "machine_and_versions", lambda: ({"cpu": "Test CPU 1"}, {"torch": "2.9.0"}))
     return asked
 
 

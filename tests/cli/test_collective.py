@@ -257,20 +257,20 @@ def over_rank_0(nranks):
 """
 
 
-def test_an_algorithm_of_ones_own(capsys, tmp_path, monkeypatch):
+def test_an_algorithm_of_ones_own(capsys, tmp_path):
     from simperf.collectives.algorithms import ALGORITHMS
     from simperf.testing import check_collective
 
-    monkeypatch.setattr(ALGORITHMS, "_entries", {name: ALGORITHMS[name] for name in ALGORITHMS})
     path = tmp_path / "own_plan.py"
     path.write_text(OWN)
     words = [*STAR, "--python", str(path), "--algo", "over-rank-0,naive", "-b", "1M", "-e", "1M", "--format", "json"]
-    code, out, err = run(capsys, *words)
-    assert (code, err) == (0, "")
-    own, naive = json.loads(out)
-    assert own["time"] == pytest.approx(naive["time"], rel=1e-9)
-    assert (own["size"], type(own["size"])) == (1048576, int)
-    check_collective("all-reduce/over-rank-0", ns=[2, 3, 8])
+    with ALGORITHMS.temporary_entries():
+        code, out, err = run(capsys, *words)
+        assert (code, err) == (0, "")
+        own, naive = json.loads(out)
+        assert own["time"] == pytest.approx(naive["time"], rel=1e-9)
+        assert (own["size"], type(own["size"])) == (1048576, int)
+        check_collective("all-reduce/over-rank-0", ns=[2, 3, 8])
     code, out, err = run(capsys, *STAR, "--python", str(tmp_path / "no_plan.py"))
     assert (code, out) == (2, "")
     assert "did you mean 'own_plan.py'" in err

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from simperf.collectives.algorithms import ALGORITHMS
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -28,3 +30,10 @@ def built(tmp_path_factory):
     words = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", "docs", "html"]
     done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
     return folder / "html", done
+
+
+@pytest.fixture
+def own_collectives():
+    """Collectives that a page registers, until the end of its test."""
+    with ALGORITHMS.temporary_entries():
+        yield

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from simperf.cli import main
-from simperf.collectives.algorithms import ALGORITHMS
 
 ROOT = Path(__file__).parents[2]
 #: a file that a page shows whole
@@ -60,12 +59,9 @@ for _page, _text in TEXTS.items():
     "page",
     [pytest.param(page, marks=pytest.mark.long if page in LONG else ()) for page, shown in COMMANDS.items() if shown],
 )
-def test_the_commands_of_a_page_work(page, tmp_path, monkeypatch, capsys):
+def test_the_commands_of_a_page_work(page, tmp_path, monkeypatch, capsys, own_collectives):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SIMPERF_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(
-        ALGORITHMS, "_entries", {name: ALGORITHMS[name] for name in ALGORITHMS}
-    )  # a page registers one of its own
     for name, text in [*FILE.findall(TEXTS[page]), *(("plan.toml", text) for text in PLAN.findall(TEXTS[page]))]:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text, "utf-8")

@@ -18,15 +18,12 @@ FILE = re.compile(r"^```\{code-block\} \w+\n:caption: (\S+)\n\n(.*?)^```$", re.D
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(tmp_path, monkeypatch, own_collectives):
     """All files of the page."""
-    from simperf.collectives.algorithms import ALGORITHMS
-
     for name, text in FILE.findall(HOW_TO):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text, "utf-8")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(ALGORITHMS, "_entries", {name: ALGORITHMS[name] for name in ALGORITHMS})
     return tmp_path
 
 

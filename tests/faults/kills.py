@@ -26,7 +26,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from tests.faults.processes import Command, listening, wait_until
+from tests.faults.processes import Command, listening
+from tests.polling import wait_until
 
 __all__ = ["SIGNALS", "TARGETS", "cached", "check_end", "check_kept", "check_nothing_is_left", "endure"]
 

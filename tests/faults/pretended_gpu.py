@@ -17,7 +17,7 @@ def measure(path):
     """Measure products and attention into a file, which is continued if it is there; needs torch."""
     from simperf.calibrate.measure.bench import Bench
     from simperf.calibrate.measure.training import training_tasks
-    from tests.calibrate.played_cuda import PART, played_cuda
+    from tests.calibrate.fake_cuda import PART, fake_cuda
     from tests.calibrate.small_training import small_shapes
 
     care = Care(budget=0.05, block=1e-3, least=2, most=2, few=2)
@@ -26,7 +26,7 @@ def measure(path):
         "get_device_properties": lambda device: PART,
         "get_device_capability": lambda device: (9, 0),
     }
-    with pytest.MonkeyPatch.context() as monkeypatch, played_cuda(monkeypatch, devices=1, **given):
+    with pytest.MonkeyPatch.context() as monkeypatch, fake_cuda(monkeypatch, devices=1, **given):
         small_shapes(monkeypatch)
         bench = Bench("cuda:0", care=care, low=-1.0)
         session = MeasuringSession(path, machine={"gpu": PART.name}, versions={}, recover=bench.recover)

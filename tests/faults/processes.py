@@ -7,28 +7,16 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import uuid
 from pathlib import Path
 
-__all__ = ["Command", "listening", "wait_until"]
+__all__ = ["Command", "listening"]
 
 _MARK = "SIMPERF_TEST_COMMAND"
 #: the number of the pipe into which a command says that it begins
 _BEGUN = "SIMPERF_TEST_BEGUN"
 #: state of a socket that waits for connections, in the tables of the system
 _LISTENS = "0A"
-
-
-def wait_until(condition, what, *, within=60.0):
-    """Wait until the condition holds, and give its value."""
-    end = time.monotonic() + within
-    while time.monotonic() < end:
-        value = condition()
-        if value:
-            return value
-        time.sleep(0.02)
-    raise AssertionError(what)
 
 
 #: a module as a program that listens to Ctrl-C, which a shell's jobs in the background ignore, and to SIGHUP, which

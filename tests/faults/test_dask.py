@@ -8,7 +8,8 @@ from contextlib import ExitStack
 import pytest
 
 from simperf.cli import main
-from tests.faults.processes import Command, wait_until
+from tests.faults.processes import Command
+from tests.polling import wait_until
 
 pytest.importorskip("distributed", reason="dask is not installed")
 SWEEP = ["d2l/async", "--vary", "program.n=150000..150011:12", "--fast", "--no-cache"]
@@ -69,6 +70,6 @@ def test_a_scheduler_is_killed_and_the_sweep_goes_on_elsewhere(tmp_path, cluster
 
 
 def test_an_address_where_nobody_answers_is_told(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("simperf.study.dask_cluster._PATIENCE", 1.0)
+    monkeypatch.setattr("simperf.study.dask_cluster.ANSWER_TIMEOUT", 1.0)
     assert main(["sweep", *SWEEP, "--engine", "dask:tcp://127.0.0.1:1"]) == 2
     assert "--engine: no scheduler answers" in capsys.readouterr().err

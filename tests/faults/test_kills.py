@@ -10,7 +10,8 @@ import pytest
 
 from tests.faults import kills
 from tests.faults.kills import TARGETS, cached, check_end, check_kept, check_nothing_is_left, endure
-from tests.faults.processes import Command, wait_until
+from tests.faults.processes import Command
+from tests.polling import wait_until
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are found in /proc")
 

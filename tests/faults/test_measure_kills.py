@@ -12,7 +12,8 @@ import time
 
 import pytest
 
-from tests.faults.processes import Command, wait_until
+from tests.faults.processes import Command
+from tests.polling import wait_until
 
 pytest.importorskip("torch", reason="measuring runs torch, which is not installed")
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are found in /proc")

@@ -5,13 +5,12 @@ import os
 import random
 from dataclasses import dataclass, field
 
-import tomli_w
-
 from tests.fuzz import mutations, options
 from tests.fuzz.jobs import job_files
 from tests.fuzz.kept import CACHE, kept
 from tests.fuzz.layouts import layout_case
 from tests.fuzz.searches import JOB, SEARCH, search_case, what_if_case
+from tests.fuzz.source import toml_bytes
 from tests.fuzz.sources import results, sources
 
 __all__ = ["Case", "make_case"]
@@ -145,13 +144,13 @@ def _changed(rng, source):
         return mutations.scrambled(rng, source.raw), "scrambled"
 
 
-def _toml(tree):
-    return tomli_w.dumps(tree).encode()
-
-
 def _of_options(rng):
     files = {"r.json": results()[0], "s.toml": sources()["run"][0].raw, "plan.toml": sources()["plan"][0].raw}
     files |= {one.name: one.raw for one in (*sources()["log"], *sources()["recording"], *sources()["replay"])}
     files["p.toml"] = sources()["profile"][0].raw
-    files |= {"search.toml": _toml(SEARCH), "m.toml": _toml(SEARCH["model"]), "asked.toml": _toml(JOB)} | job_files()
+    files |= {
+        "search.toml": toml_bytes(SEARCH),
+        "m.toml": toml_bytes(SEARCH["model"]),
+        "asked.toml": toml_bytes(JOB),
+    } | job_files()
     return Case(tuple(options.line(rng)), files, "options")

@@ -7,7 +7,12 @@ from dataclasses import dataclass
 
 import tomli_w
 
-__all__ = ["Source"]
+__all__ = ["Source", "toml_bytes"]
+
+
+def toml_bytes(tree):
+    """The bytes of a TOML file, also of letters that UTF-8 has no place for."""
+    return tomli_w.dumps(tree).encode("utf-8", "surrogatepass")
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,6 @@ class Source:
     def written(self, tree):
         """The bytes of changed content."""
         if self.is_toml:
-            return tomli_w.dumps(tree).encode("utf-8", "surrogatepass")
+            return toml_bytes(tree)
         raw = json.dumps(tree, default=str).encode()
         return gzip.compress(raw, 1, mtime=0) if self.name.endswith(".gz") else raw

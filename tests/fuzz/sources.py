@@ -12,7 +12,7 @@ from simperf.scenario import shipped_scenarios
 from tests.calibrate.nccl_logs import nccl_log
 from tests.fuzz.jobs import job_sources
 from tests.fuzz.searches import search_sources
-from tests.fuzz.source import Source
+from tests.fuzz.source import Source, toml_bytes
 from tests.workload.recorded import made
 
 ROOT = Path(__file__).parents[2]
@@ -123,7 +123,7 @@ def sources():
         ("run", name, *more) for name in ("k.toml", "c.toml") for more in ((), ("--samples", "3"), ("--format", "json"))
     )
     beside = {"k.toml": PROFILED % "additions", "c.toml": PROFILED % "sends"}
-    found["profile"] = [Source("profile", "p.toml", _toml(PROFILE), check + play, beside)] * 4 + [
+    found["profile"] = [Source("profile", "p.toml", toml_bytes(PROFILE), check + play, beside)] * 4 + [
         Source("profile", path.name, path.read_bytes(), check, {})
         for path in [
             CALIBRATION / "boxed-cluster-zen5-2c.toml",
@@ -133,9 +133,9 @@ def sources():
     found["stack"] = [
         Source("stack", path.name, path.read_bytes(), check, {})
         for path in sorted((ROOT / "simperf/programs/stacks").glob("*.toml"))
-    ] + [Source("stack", "own.toml", _toml(STACK), check, {})]
+    ] + [Source("stack", "own.toml", toml_bytes(STACK), check, {})]
     found["plan"] = [
-        Source("plan", "plan.toml", _toml(PLAN), (*check, ("plan", "{}"), ("plan", "{}", "--format", "json")), {})
+        Source("plan", "plan.toml", toml_bytes(PLAN), (*check, ("plan", "{}"), ("plan", "{}", "--format", "json")), {})
     ]
     model = (ROOT / "simperf/workload/zoo/lenet.json").read_bytes()
     named = {"s.toml": MODEL % 'name = "m.json"'}
@@ -150,7 +150,7 @@ def sources():
         Source(
             "model",
             "m.toml",
-            _toml(TRANSFORMER),
+            toml_bytes(TRANSFORMER),
             (("zoo", "show", "{}"), ("run", "s.toml")),
             {"s.toml": MODEL % 'name = "m.toml"'},
         ),
@@ -169,7 +169,7 @@ def sources():
     )
     replay = (("calibrate", "cluster", "--replay", "{}"), ("calibrate", "fit", "{}"))
     found["recording"] = [
-        Source("recording", "d.json", _recording("cpu-epyc-zen5-2c-1", 60), fit, {"p.toml": _toml(PROFILE).decode()}),
+        Source("recording", "d.json", _recording("cpu-epyc-zen5-2c-1", 60), fit, {"p.toml": tomli_w.dumps(PROFILE)}),
         Source("recording", "b.json", _recording("boxed-cluster-zen4-2c-ordinary", 40), replay, {}),
     ]
     imported = (("calibrate", "import", "{}", "-o", "out.json"), ("calibrate", "import", "{}"))
@@ -207,10 +207,6 @@ def _shown():
         ("show", "{}", "--plot", "p.svg"),
         ("show", "{}", "--trace", "t.json"),
     )
-
-
-def _toml(tree):
-    return tomli_w.dumps(tree).encode()
 
 
 def _scenario(name, path):

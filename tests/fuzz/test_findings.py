@@ -32,12 +32,6 @@ READERS = {
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
 def refused(here, capsys):
     """What is said of a command that is refused."""
 

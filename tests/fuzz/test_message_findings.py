@@ -16,12 +16,6 @@ VARIANT = '[[compare]]\nname = "a"\nset = { %s = 1 }\n'
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
 def told(here, capsys):
     """What is said of a command that is refused: with a place, what would be right, and letters alone."""
 

@@ -16,7 +16,7 @@ from tests.goldens.fixture import (
     rounded_apart,
     write_fixture,
 )
-from tests.goldens.played import marked, played
+from tests.goldens.scenario_runs import marked, played
 from tests.goldens.table import summary, table
 
 

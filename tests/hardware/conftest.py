@@ -1,17 +1,11 @@
 import pytest
 
-from simperf.hardware import Catalog
-
-
-@pytest.fixture(scope="session")
-def catalog():
-    return Catalog.load()
+from simperf.hardware import build_machine
 
 
 @pytest.fixture
 def wired(catalog):
     """Build a machine from nodes {id: kind} and links (a, b, GB/s, us, options)."""
-    from simperf.hardware import build_machine
 
     def build(nodes, links, **options):
         spec = {

@@ -146,5 +146,5 @@ def test_ranges():
     assert expand("p{1,1,0..1,a}") == ["p1", "p1", "p0", "p1", "pa"]
     assert zipped(["a"], ["b", "c"]) == [("a", "b"), ("a", "c")]
     for wrong in ("x{}", "x{0-3}", "x{0..1000000}", "0x", "a b", "x{a b}"):
-        with pytest.raises(ValueError):
+        with pytest.raises(ValueError, match=r"is no (name|range)"):
             expand(wrong)

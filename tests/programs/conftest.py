@@ -1,4 +1,4 @@
-"""Play a program by name on a machine of the catalogue."""
+"""Programs played by name on a machine of the catalogue, and stack files of one's own."""
 
 import pytest
 
@@ -6,13 +6,7 @@ from simperf.cost import CostSettings
 from simperf.engine.simulation import Simulation
 from simperf.execution import MODES
 from simperf.execution.session import Session
-from simperf.hardware import Catalog
 from simperf.programs import PROGRAMS
-
-
-@pytest.fixture(scope="session")
-def catalog():
-    return Catalog.load()
 
 
 @pytest.fixture
@@ -27,3 +21,14 @@ def play(catalog):
         return session
 
     return run
+
+
+@pytest.fixture
+def mine(tmp_path, request):
+    """mine(text) -> the folder of a stack file of one's own; without a text, that of the module's constant MINE."""
+
+    def write(text=None):
+        (tmp_path / "mine.toml").write_text(request.module.MINE if text is None else text, "utf-8")
+        return tmp_path
+
+    return write

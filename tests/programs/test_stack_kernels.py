@@ -38,15 +38,6 @@ norm = "its code"
 DIMENSIONS = {"layers": 2, "hidden": 256, "heads": 4, "vocabulary": 1000, "sequence": 128, "ffn": 512}
 
 
-@pytest.fixture
-def mine(tmp_path):
-    def write(text=MINE):
-        (tmp_path / "mine.toml").write_text(text, "utf-8")
-        return tmp_path
-
-    return write
-
-
 def tables(**program):
     shared = {"use": "train", "precision": "fp16", "batch_per_gpu": 4, "gpus": 2, "stack": "mine.toml", **program}
     return {"machine": {"use": "dgx-1v"}, "model": DIMENSIONS, "program": shared}

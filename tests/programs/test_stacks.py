@@ -44,15 +44,6 @@ SMALL = Transformer(layers=2, hidden=64, heads=4, vocabulary=100, sequence=24)
 LAYERS = {"layers": 4, "backward": "4 ms", "weights": "40 MB", "steps": 2}
 
 
-@pytest.fixture
-def mine(tmp_path):
-    def write(text=MINE):
-        (tmp_path / "mine.toml").write_text(text, "utf-8")
-        return tmp_path
-
-    return write
-
-
 @pytest.mark.parametrize("name", stacks())
 def test_every_value_is_read_as_it_is_written_and_has_a_source(name):
     """Round trip: the options of the type, written as a file has them, are those of the file."""

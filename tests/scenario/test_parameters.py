@@ -11,7 +11,7 @@ from simperf.programs.adapters import adapter, read_parameters
 from simperf.units import Bytes, Ratio, Seconds, format_quantity
 
 
-def sample(
+def sample(  # noqa: PLR0913 - a parameter of each kind
     m: Any,
     *,
     n: int = 1,

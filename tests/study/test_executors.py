@@ -350,14 +350,12 @@ def test_an_installed_package_brings_an_engine(tmp_path, monkeypatch):
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: threads\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text("[simperf.executors]\nthreads = threads:threads\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(EXECUTORS, "_loaded", False)
     try:
-        with executor("threads:3") as engine:
+        with EXECUTORS.temporary_entries(), executor("threads:3") as engine:
             assert isinstance(engine, ThreadPoolExecutor)
             assert workers_of(engine) == 3
             assert engine.submit(square, 4).result() == 16
     finally:
-        EXECUTORS._entries.pop("threads", None)
         sys.modules.pop("threads", None)
 
 
@@ -369,7 +367,7 @@ def test_dask_that_is_not_installed_is_said(monkeypatch):
 
 def test_dask_scheduler_that_does_not_answer(monkeypatch):
     module = pytest.importorskip("simperf.study.dask_cluster", exc_type=ImportError)
-    monkeypatch.setattr(module, "_PATIENCE", 0.5)
+    monkeypatch.setattr(module, "ANSWER_TIMEOUT", 0.5)
     with pytest.raises(InputError, match="no scheduler answers"):
         executor("dask:tcp://127.0.0.1:1")
 

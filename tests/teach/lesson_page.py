@@ -15,6 +15,8 @@ from contextlib import contextmanager
 
 import pytest
 
+from tests.polling import wait_until
+
 #: elements wherever they are, in the components' shadow roots too, in the order of the page
 _WALK = """
 const walk = (root, what) => [...root.querySelectorAll('*')].flatMap(
@@ -85,8 +87,8 @@ def served(words, *, python=sys.executable):
             return found and f"http://127.0.0.1:{port}/{found.group(1).lstrip('/')}"
 
         try:
-            url = wait(address, f"{command} tells its address", within=60)
-            wait(lambda: _answers(url), f"{command} serves", within=60)
+            url = wait_until(address, f"{command} tells its address", within=60)
+            wait_until(lambda: _answers(url), f"{command} serves", within=60)
             yield url
         finally:
             os.killpg(process.pid, signal.SIGINT)
@@ -102,17 +104,6 @@ def _answers(url):
     return True
 
 
-def wait(condition, what, *, within=40):
-    """Wait until the condition holds and return its value."""
-    end = time.monotonic() + within
-    while time.monotonic() < end:
-        value = condition()
-        if value:
-            return value
-        time.sleep(0.05)
-    raise AssertionError(what)
-
-
 class LessonPage:
     """The page of one lesson, after a prediction: before it there is no picture."""
 
@@ -120,7 +111,7 @@ class LessonPage:
         self.browser = browser
         browser.get(url)
         self.predict(prediction)
-        wait(lambda: self.picture() and self.headline(), f"{url} has a picture")
+        wait_until(lambda: self.picture() and self.headline(), f"{url} has a picture")
 
     def predict(self, prediction):
         """Write or choose a prediction in the field that asks for it."""
@@ -130,7 +121,7 @@ class LessonPage:
         def field():
             return next(iter(self.browser.execute_script(_FIRST)), None)
 
-        found = wait(field, "there is a field for a prediction")
+        found = wait_until(field, "there is a field for a prediction")
         assert self.picture() is None
         if found.tag_name == "select":
             Select(found).select_by_visible_text(prediction)
@@ -175,7 +166,7 @@ class LessonPage:
 
     def controls(self):
         """Sliders, choices, switches and buttons that stand before the picture, and so are none of an exercise's."""
-        wait(self.picture, "there is a picture")  # not while it is drawn anew
+        wait_until(self.picture, "there is a picture")  # not while it is drawn anew
         return self.browser.execute_script(_CONTROLS)
 
     def move(self, control):

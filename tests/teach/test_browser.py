@@ -8,18 +8,13 @@ from pathlib import Path
 import pytest
 
 from simperf.teach import find_lesson, lessons
-from tests.report.browser import chromium, complaints
-from tests.teach.lesson_page import LessonPage, own_controls, prediction, served, wait
+from tests.polling import wait_until
+from tests.report.browser import complaints
+from tests.teach.lesson_page import LessonPage, own_controls, prediction, served
 
 LESSONS = [find_lesson(name) for name in lessons()]
 TORCH = importlib.util.find_spec("torch") is not None
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium(width=1400) as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")
@@ -65,12 +60,12 @@ def test_a_lesson_as_its_reader_has_it(lesson, browser, address):
             continue  # "measure again" has nothing to measure
         before = page.settled()
         page.move(control)
-        wait(lambda before=before: page.shown() != before, f"control {index} of {lesson.name} moves nothing")
+        wait_until(lambda before=before: page.shown() != before, f"control {index} of {lesson.name} moves nothing")
 
     _resize(browser, 400)
     page.switch("简体中文")
-    wait(lambda: lesson.text["zh"].title in page.body(), "the title is Chinese")
-    wait(lambda: any(map(CHINESE.search, page.words())), "the picture is Chinese")
+    wait_until(lambda: lesson.text["zh"].title in page.body(), "the title is Chinese")
+    wait_until(lambda: any(map(CHINESE.search, page.words())), "the picture is Chinese")
     outside, smallest, excess = page.layout()
     _keep(browser, f"{lesson.name}-400-zh")
     assert (outside, excess) == ([], 0)
@@ -78,7 +73,7 @@ def test_a_lesson_as_its_reader_has_it(lesson, browser, address):
 
     for number, exercise in enumerate(lesson.exercises):
         page.answer(number, exercise.right(), choice=bool(exercise.values))
-        wait(lambda one=exercise: one.words["zh"].explain in page.body(), f"answer {number + 1} is accepted")
+        wait_until(lambda one=exercise: one.words["zh"].explain in page.body(), f"answer {number + 1} is accepted")
     assert [entry for entry in complaints(browser) if "SEVERE" in entry] == []
     assert page.strangers(address) == []
 

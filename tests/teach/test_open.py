@@ -8,8 +8,9 @@ import pytest
 
 from simperf.cli import main
 from simperf.teach import find_lesson
+from tests.polling import wait_until
 from tests.report.browser import chromium, complaints, opened
-from tests.teach.lesson_page import LessonPage, served, wait
+from tests.teach.lesson_page import LessonPage, served
 
 
 def test_the_frontend_becomes_the_slower_one():
@@ -22,7 +23,7 @@ def test_the_frontend_becomes_the_slower_one():
         launch = page.controls()[0]
         for _ in range(15):
             launch.send_keys(keys.ARROW_RIGHT)
-        wait(lambda: page.headline() == "Time of all operations: 5.030 ms", "n t1 + t2 + t3 with t1 = 25 us")
+        wait_until(lambda: page.headline() == "Time of all operations: 5.030 ms", "n t1 + t2 + t3 with t1 = 25 us")
         assert page.shown() != before
 
 

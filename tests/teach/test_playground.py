@@ -11,8 +11,9 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from simperf.teach.playground import Address, playground_notebook
-from tests.report.browser import chromium, complaints
-from tests.teach.lesson_page import served, wait
+from tests.polling import wait_until
+from tests.report.browser import complaints
+from tests.teach.lesson_page import served
 
 marimo = pytest.importorskip("marimo", reason="marimo is not installed")
 _DEEP = """
@@ -75,12 +76,6 @@ def test_what_cannot_be_played_is_said(change):
 
 
 @pytest.fixture(scope="module")
-def browser():
-    with chromium(width=1400) as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
 def address(browser):
     with served(["-m", "marimo", "run", str(playground_notebook()), "--no-token", "--host", "127.0.0.1"]) as url:
         yield url
@@ -121,8 +116,8 @@ def _open(browser, url, width=1400):
     size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     browser.get(url)
-    wait(lambda: _headline(browser) and len(_menus(browser)) == 4, f"{url} shows a time", within=90)
-    wait(lambda: browser.find_elements("css selector", ".simperf-bars"), "it shows memory and limits", within=90)
+    wait_until(lambda: _headline(browser) and len(_menus(browser)) == 4, f"{url} shows a time", within=90)
+    wait_until(lambda: browser.find_elements("css selector", ".simperf-bars"), "it shows memory and limits", within=90)
 
 
 def _keep(browser, name, width):
@@ -147,16 +142,16 @@ def test_each_control_changes_the_answer_and_the_address(browser, address):
     for place in range(4):  # GPUs, batch, tp and pp of a layout
         before, began = _settled(browser), time.monotonic()
         _sliders(browser)[place].send_keys(Keys.ARROW_LEFT if place == 0 else Keys.ARROW_RIGHT)
-        wait(lambda before=before: _headline(browser) != before, f"slider {place} changes nothing")
+        wait_until(lambda before=before: _headline(browser) != before, f"slider {place} changes nothing")
         taken.append(time.monotonic() - began)
         _sliders(browser)[place].send_keys(Keys.ARROW_RIGHT if place == 0 else Keys.ARROW_LEFT)
-        wait(lambda before=before: _headline(browser) == before, f"slider {place} comes back", within=60)
+        wait_until(lambda before=before: _headline(browser) == before, f"slider {place} comes back", within=60)
     query = parse_qs(urlsplit(browser.current_url).query)
     assert query["strategy"] == ["layout"]
     for place, choice in ((2, "DDP"), (0, "dgx-h100"), (1, "ResNet-50"), (3, "fp32")):
         before = _settled(browser)
         Select(_menus(browser)[place]).select_by_visible_text(choice)
-        wait(lambda before=before: _headline(browser) != before, f"{choice} changes nothing", within=60)
+        wait_until(lambda before=before: _headline(browser) != before, f"{choice} changes nothing", within=60)
     query = parse_qs(urlsplit(browser.current_url).query)
     assert (query["model"], query["machine"], query["precision"]) == (["ResNet-50"], ["dgx-h100"], ["fp32"])
     print("seconds from a move to its answer:", [f"{one:.2f}" for one in taken])
@@ -181,6 +176,6 @@ def test_light_and_dark(scheme, browser, address):
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", features)
     _open(browser, address)
     filtered = "const it = document.querySelector('.simperf-picture svg'); return it && getComputedStyle(it).filter"
-    turned = wait(lambda: browser.execute_script(filtered), "it shows a picture", within=90)
+    turned = wait_until(lambda: browser.execute_script(filtered), "it shows a picture", within=90)
     _keep(browser, f"1400-{scheme}", 1400)
     assert ("invert" in turned) == (scheme == "dark")

@@ -5,13 +5,8 @@ import pytest
 from simperf.cost import CostSettings
 from simperf.engine.simulation import Simulation
 from simperf.execution.session import Session
-from simperf.hardware import Catalog, build_machine
+from simperf.hardware import build_machine
 from simperf.programs import PROGRAMS
-
-
-@pytest.fixture(scope="session")
-def catalog():
-    return Catalog.load()
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,9 @@ from simperf.training.failures.recovery import FailingRun, Recovery
 from simperf.training.jitter import Constant
 
 
-def ticking(nodes, work, interval, pause, write, timeout, restart, spares, warm, shrink, reassign, repair, trace):
+def ticking(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - one loop, which shares nothing with what it checks
+    nodes, work, interval, pause, write, timeout, restart, spares, warm, shrink, reassign, repair, trace
+):
     """Wall time and useful work of the job, second by second."""
     state = {node: "active" if node < nodes else "ready" for node in range(nodes + spares)}
     back, strikes, queue = {}, dict(trace), list(range(nodes, nodes + spares))
@@ -109,7 +111,7 @@ def ticking(nodes, work, interval, pause, write, timeout, restart, spares, warm,
 )
 @example(2, 5, 0, 0, 0, 0, 0, 0, True, 1, 1, {1: 0, 123: 0})  # the work ends when a node would come back
 @settings(max_examples=300, deadline=None)
-def test_events_give_the_times_of_a_clock_that_ticks(
+def test_events_give_the_times_of_a_clock_that_ticks(  # noqa: PLR0913, PLR0917 - hypothesis draws each by name
     nodes, interval, pause, write, timeout, restart, spares, warm, shrink, reassign, repair, trace
 ):
     # work that ends on a whole second on any number of nodes

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ from simperf.cost.attention import attention_rates, backward_constants, library_
 from simperf.cost.attention_formulas import AttentionRates, AttentionWork, attention_time, decode_time, visible
 from simperf.hardware import Catalog, GpuPart
 from tests.truth.attention_figures import CUDNN, ELSEWHERE, FA2_A100, FA3_PAPER, FA4, GB200, LENGTHS, Figures
+from tests.truth.error_lines import error_line
 
 __all__ = [
     "Calls",
@@ -33,6 +35,7 @@ __all__ = [
     "prefill_calls",
 ]
 
+_line = partial(error_line, width=44)
 Array = NDArray[np.float64]
 #: constant -> start, least and largest value of a fit
 BOUNDS: Mapping[str, tuple[float, float, float]] = {
@@ -286,11 +289,6 @@ def fit(every: Sequence[Calls], names: Sequence[str], known: Mapping[str, float]
 def errors_of(calls: Calls, constants: Mapping[str, float]) -> Array:
     """Predicted over measured time, less 1."""
     return calls.predicted(constants) / calls.time - 1.0
-
-
-def _line(label: str, errors: Array) -> str:
-    size = np.abs(errors)
-    return f"{label:44} {len(size):5}  {np.median(errors):+7.1%} {np.median(size):7.1%} {np.quantile(size, 0.9):7.1%}"
 
 
 def _baselines(calls: Calls) -> tuple[Array, Array]:

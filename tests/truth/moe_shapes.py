@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,9 +29,11 @@ from simperf.cost.experts import ELSEWHERE, EXPERTS, ExpertWork, expert_times, e
 from simperf.hardware import Catalog, GpuPart
 from simperf.workload.expert_loads import EXPERT_PRECISIONS
 from simperf.workload.op import Op
+from tests.truth.error_lines import error_line
 
 __all__ = ["Calls", "balanced", "errors", "fitted", "played", "report", "uneven"]
 
+_line = partial(error_line, width=52)
 Array = NDArray[np.float64]
 #: fitted rows from which tables of one precision count the same, however long they are
 _ROWS = 500.0
@@ -161,12 +164,6 @@ def fitted(
     rounded = np.log([float(f"{np.exp(x):.3g}") for x in best])
     apart_found = {home: constants(rounded, f"{home}:") for home in dict.fromkeys(homes)}
     return {**EXPERTS, **(shared or {}), **constants(rounded, "")}, apart_found
-
-
-def _line(label: str, found: Array) -> str:
-    size = np.abs(found)
-    numbers = f"{np.median(found):+7.1%} {np.median(size):7.1%} {np.quantile(size, 0.9):7.1%}"
-    return f"{label:52} {len(size):5}  {numbers}"
 
 
 def _baselines(calls: Calls) -> tuple[Array, Array]:

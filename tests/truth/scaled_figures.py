@@ -6,6 +6,7 @@ that every second product of the first table gives. No table of measured kernels
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -15,9 +16,11 @@ from simperf.workload.kinds import block_scaled_matmul, matmul, quantize
 from simperf.workload.loops import timing_loop
 from simperf.workload.op import Op
 from tests.truth.attention_figures import GB200
+from tests.truth.error_lines import error_line
 
 __all__ = ["MXFP4", "NVFP4", "REQUANTISED", "fits", "report"]
 
+_line = partial(error_line, width=64, digits=3, share=1.0)
 #: square NVFP4 products on a B200 through torch: side, time [s], and that of bf16 [s] (pytorch/ao, pull request 2427)
 NVFP4 = (
     (1024, 5.87e-6, 5.08e-6),
@@ -71,11 +74,6 @@ def _products(scaling: str) -> tuple[list[Op], np.ndarray]:
 def _errors(part: GpuPart, ops: Sequence[Op], times: np.ndarray) -> np.ndarray:
     model = Roofline(part)
     return np.array([model.cost(op).time for op in ops]) / times - 1.0
-
-
-def _line(label: str, errors: np.ndarray) -> str:
-    size = np.abs(errors)
-    return f"{label:64} {len(size):3}  {np.median(errors):+7.1%} {np.median(size):7.1%} {size.max():7.1%}"
 
 
 def report(folder: str = "") -> Iterator[str]:

@@ -79,11 +79,8 @@ def test_own_kinds_can_be_added():
     def triple(elements: int, *, dtype: str = "fp32") -> Op:
         return Op("triple", "triple", flops=3.0 * elements, dtype=dtype)
 
-    OP_KINDS.add("triple", triple)
-    try:
+    with OP_KINDS.temporary_entries(triple=triple):
         assert make_op({"op": "triple", "elements": 2}).flops == 6
-    finally:
-        del OP_KINDS._entries["triple"]
 
 
 def test_amounts_may_bear_units():

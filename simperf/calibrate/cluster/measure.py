@@ -23,7 +23,7 @@ from simperf.calibrate.measure.remeasure import AGAIN, calmer, repeat
 from simperf.calibrate.measure.steal_time import Stolen, taken_away
 from simperf.errors import InputError, Problem
 
-__all__ = ["goes_on", "measure", "of_box", "priority_of", "read"]
+__all__ = ["goes_on", "machine_and_versions", "measure", "of_box", "priority_of", "read"]
 
 #: interquartile range over the median from which on a reading is called unsteady
 UNSTEADY = 0.1
@@ -249,7 +249,7 @@ def goes_on(before: Dataset, path: str | os.PathLike[str], priority: str = REAL_
     from simperf.calibrate.sessions import refuse_another
 
     of_box(before, path)
-    machine, versions = _facts()
+    machine, versions = machine_and_versions()
     refuse_another(before, path, machine, versions, conditions={})
     if (known := priority_of(before)) != priority:
         message = f"was measured with hosts of {known} priority"
@@ -260,8 +260,8 @@ def goes_on(before: Dataset, path: str | os.PathLike[str], priority: str = REAL_
         )
 
 
-def _facts() -> tuple[dict[str, Value], dict[str, str]]:
-    """Machine and versions."""
+def machine_and_versions() -> tuple[dict[str, Value], dict[str, str]]:
+    """Machine and versions as a data set of a boxed cluster records them."""
     import torch
 
     versions = version_facts(torch)
@@ -282,7 +282,7 @@ def _take(box: Box, point: Point) -> list[Measurement]:
 
 def _empty(hosts: int, command: str, priority: str) -> Dataset:
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
-    machine, versions = _facts()
+    machine, versions = machine_and_versions()
     made: dict[str, Value] = {"command": command, "date": today, "priority": priority}
     return Dataset(f"boxed cluster of {hosts} hosts", machine=machine, versions=versions, made=made)
 

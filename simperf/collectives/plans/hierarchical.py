@@ -100,8 +100,5 @@ def all_reduce(
             )
             channels.append(Channel(phases, total, up.share * across.share))
     steps = gather.steps + between.steps + spread.steps
-    if scattering:
-        sent = gather.sent + between.sent / group + spread.sent
-    else:
-        sent = busiest(tuple(channels), nranks)
+    sent = gather.sent + between.sent / group + spread.sent if scattering else busiest(tuple(channels), nranks)
     return Plan("all-reduce", "hierarchical", nranks, tuple(channels), steps, sent)

@@ -108,7 +108,7 @@ def session(machine, *, launch=0.0, depth=1024):
     return Session(Simulation(build_machine({"name": machine}, Catalog.load()), depth=depth), profile=profile)
 
 
-def played(
+def played(  # noqa: PLR0913 - a test changes one or two of many defaults
     machine,
     of,
     *,

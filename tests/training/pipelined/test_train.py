@@ -74,15 +74,17 @@ def test_a_pipeline_is_filled_and_drained_as_often_as_a_step_accumulates():
             run(**given)
 
 
-def test_chunks_go_to_any_schedule_that_takes_them(monkeypatch):
+def test_chunks_go_to_any_schedule_that_takes_them():
     def shuffled(stages, microbatches, *, chunks=2):
         return make_schedule("interleaved", stages=stages, microbatches=microbatches, chunks=chunks)
 
-    monkeypatch.setitem(SCHEDULES._entries, "shuffled", shuffled)
-    one, same = (run(schedule=name, chunks=2).metrics["time per step"].value for name in ("shuffled", "interleaved"))
-    assert one == same
-    with pytest.raises(InputError, match='expected: schedule = "interleaved" or "shuffled"'):
-        run(schedule="gpipe", chunks=2)
+    with SCHEDULES.temporary_entries(shuffled=shuffled):
+        one, same = (
+            run(schedule=name, chunks=2).metrics["time per step"].value for name in ("shuffled", "interleaved")
+        )
+        assert one == same
+        with pytest.raises(InputError, match='expected: schedule = "interleaved" or "shuffled"'):
+            run(schedule="gpipe", chunks=2)
 
 
 def test_a_job_notes_its_peak_of_memory_its_slowest_rank_and_what_flops_are():

@@ -1,4 +1,4 @@
-"""Shipped scenarios, each played once for the tests of its fixture and of its expectations."""
+"""Runs of shipped scenarios, each made once for the tests of its fixture and of its expectations."""
 
 from functools import cache
 from typing import NamedTuple

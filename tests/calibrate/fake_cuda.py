@@ -1,4 +1,4 @@
-"""A GPU that is played on the CPU: what "cuda:0" asks for is made there, and what `torch.cuda` offers is played."""
+"""A fake GPU: what "cuda:0" asks for is computed on the CPU, and `torch.cuda` is replaced."""
 
 import contextlib
 import time
@@ -54,7 +54,7 @@ class Graph:
 
 
 @contextlib.contextmanager
-def played_cuda(monkeypatch, *, devices, **more):
+def fake_cuda(monkeypatch, *, devices, **more):
     """So many GPUs, with `more` of `torch.cuda`; no time means anything."""
     played = {
         "Event": Event,

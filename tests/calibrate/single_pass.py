@@ -1,7 +1,7 @@
-"""What a boxed cluster's constants are worth if its small sends are taken in one go instead of twelve.
+"""Accuracy of a boxed cluster's constants if its small sends are measured in one pass instead of twelve.
 
-``python -m tests.calibrate.goes FILE`` fits the constants of a recording to each go of its small sends alone, and to
-all of them together, and prints the mean errors of the groups that small messages matter to.
+``python -m tests.calibrate.single_pass FILE`` fits the constants of a recording to each pass of its small sends alone,
+and to all of them together, and prints the mean errors of the groups that small messages matter to.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from simperf.calibrate.cluster.experiments import GOES, points
 from simperf.calibrate.cluster.shape import Shape
 from simperf.calibrate.dataset import Dataset, Measurement
 
-__all__ = ["GOES", "one_go"]
+__all__ = ["GOES", "one_pass"]
 
 #: groups that are printed
 GROUPS = ("gloo, cores saturated", "ring, cores saturated", "sharded, cores saturated")
 GROUPS += ("ring, below 256 KiB", "central, below 256 KiB", "ddp", "server/asynchronous")
 
 
-def one_go(data: Dataset, number: int) -> Dataset:
-    """The recording as if what is taken in `GOES` goes had been taken once: the readings of one of them."""
+def one_pass(data: Dataset, number: int) -> Dataset:
+    """The recording with the readings of one of the `GOES` passes in which its small sends were measured."""
     shape = Shape(data.select("add")[0].number("rate"))
     often = {
         (point.series, point.at.get("nbytes"), point.at.get("messages")): point.repeats
@@ -49,16 +49,16 @@ def _errors(data: Dataset) -> dict[str, float]:
 def _lines(path: str) -> Iterator[str]:
     data = Dataset.load(path)
     with Pool() as pool:
-        every = pool.imap(_errors, [data, *(one_go(data, number) for number in range(GOES))])
+        every = pool.imap(_errors, [data, *(one_pass(data, number) for number in range(GOES))])
         whole, *alone = every
     for group in GROUPS:
         each = sorted(errors[group] for errors in alone)
         found = f"{each[0]:.1%} to {each[-1]:.1%}, mean {sum(each) / len(each):.1%}"
-        yield f"{group}: {whole[group]:.1%} from all goes, from one {found}"
+        yield f"{group}: {whole[group]:.1%} from all passes, from one {found}"
 
 
 def main() -> None:
-    """Print the errors of a recording's groups from all goes, and from one."""
+    """Print the errors of a recording's groups from all passes, and from one."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file")
     for line in _lines(parser.parse_args().file):
