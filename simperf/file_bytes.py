@@ -139,7 +139,7 @@ def _content(name: str, most: int, expected: str) -> bytes:
         # without O_NONBLOCK the opening of a pipe waits for a writer
         handle = os.open(name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     except FileNotFoundError:
-        raise InputError(Problem("no such file", file=name, expected=_similar(name) or expected)) from None
+        raise InputError(Problem(f"no such file{_meant(name)}", file=name, expected=_cause(name) or expected)) from None
     except OSError as error:
         if os.path.isdir(name):
             _refuse_kind(name, stat.S_IFDIR, expected)
@@ -252,17 +252,27 @@ def _padded(rest: memoryview) -> memoryview:
     return rest[skip:]
 
 
-def _similar(name: str) -> str:
+def _meant(name: str) -> str:
+    """The file of the same folder that may be meant, as a question."""
+    folder = Path(name).parent
+    try:
+        close = get_close_matches(Path(name).name, [path.name for path in folder.iterdir()], n=1)
+    except OSError:
+        return ""
+    return f"; did you mean {str(folder / close[0])!r}?" if close and not os.path.islink(name) else ""
+
+
+def _cause(name: str) -> str:
+    """What is expected of a name whose link or folder leads nowhere; empty if it has neither."""
     folder = Path(name).parent
     if os.path.islink(name):
         return f"a link to a file; it leads to {os.path.realpath(name)!r}, which does not exist"
     try:
         if not folder.is_dir():
             return f"an existing path; the folder {str(folder)!r} does not exist either"
-        close = get_close_matches(Path(name).name, [path.name for path in folder.iterdir()], n=1)
     except OSError:
-        return ""
-    return f"did you mean {str(folder / close[0])!r}?" if close else ""
+        pass
+    return ""
 
 
 def has_many_parts(text: str, most: int) -> bool:

@@ -45,7 +45,7 @@ def read_json(
     ----------
     path : path
     what : str
-        What a file that is wrong is, such as ``"no saved result"``; begins messages.
+        What a file that is wrong is, such as ``"not a saved result"``; begins messages.
     expected : str
         What is expected, for messages.
     finite : bool
@@ -77,7 +77,7 @@ def parse_json(
     try:
         file = JsonFile(name, json.loads(text, object_pairs_hook=_table), text)
     except json.JSONDecodeError as error:
-        message = f"{what}: not valid JSON: {error.msg[:1].lower()}{error.msg[1:]}"
+        message = f"{what}: invalid JSON: {error.msg[:1].lower()}{error.msg[1:]}"
         raise InputError(Problem(message, file=name, line=error.lineno, expected=expected)) from None
     except _TwiceError:
         key, place = _twice(text)

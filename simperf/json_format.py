@@ -54,7 +54,7 @@ def read_format(kind: type[T], data: Any, what: str, *, file: str | TomlFile, ag
     data : object
         What the JSON says.
     what : str
-        What a file is that cannot be read, such as ``"no saved result"``.
+        What a file is that cannot be read, such as ``"not a saved result"``.
     file : str or TomlFile
         It, or its name, for messages.
     again : str

@@ -18,8 +18,8 @@ __all__ = ["DATA", "PAGE", "PICTURE", "check_name", "data_frame", "drawn", "html
 #: how names of files of a kind end, what is said of others, and what is expected
 Kind = tuple[tuple[str, ...], str, str]
 PICTURE: Kind = ((".png", ".svg", ".pdf"), "no picture format is known for this name", "FILE.png, .svg or .pdf")
-DATA: Kind = ((".json", ".json.gz"), "the file's name does not say JSON", "FILE.json or .json.gz")
-PAGE: Kind = ((".html", ".htm"), "the file's name does not say that it is a web page", "FILE.html")
+DATA: Kind = ((".json", ".json.gz"), "the name must end in .json or .json.gz", "FILE.json or .json.gz")
+PAGE: Kind = ((".html", ".htm"), "the name must end in .html or .htm", "FILE.html")
 
 
 def report_module(name: str) -> Any:

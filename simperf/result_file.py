@@ -167,13 +167,13 @@ def read_result(data: Any, *, file: str | TomlFile = "") -> dict[str, Any]:
     Raises
     ------
     InputError
-        It is no saved result, or one of another format.
+        It is not a saved result, or one of another format.
     """
     if isinstance(data, Mapping) and "format" not in data and data.get("schema") == 1:
         # as it was written before formats had numbers: the same keys
         data = {"format": FORMAT, **{key: value for key, value in data.items() if key != "schema"}}
     again = "run it again with this simperf, or show it with the one that wrote it"
-    found = read_format(ResultFile, data, "no saved result", file=file, again=again)
+    found = read_format(ResultFile, data, "not a saved result", file=file, again=again)
     if problems := list(_contradictions(found, file if isinstance(file, TomlFile) else TomlFile(file, {}, ""))):
         raise InputError(problems)
     return {**found.model_dump(exclude=_ROWS), **{name: getattr(found, name) for name in _ROWS}}
@@ -183,30 +183,32 @@ def _contradictions(found: ResultFile, file: TomlFile) -> Iterator[Problem]:
     """What no run gives: a time below a lower bound, an amount below 0, a span that ends before it begins."""
     name, floor = max(found.floors.items(), key=lambda item: item[1], default=("", 0.0))
     if not found.time >= floor * (1 - _ROUNDING):
-        message = f"no saved result: below the lower bound of {floor:g} s that {name} sets"
+        message = f"not a saved result: below the lower bound of {floor:g} s that {name} sets"
         yield file.problem(("time",), message, value=found.time, expected=f"{floor:g} s or more")
     if found.time > _LATEST:
-        yield file.problem(("time",), "no saved result: too long", value=found.time, expected=f"{_LATEST:g} s at most")
+        yield file.problem(
+            ("time",), "not a saved result: too long", value=found.time, expected=f"{_LATEST:g} s at most"
+        )
     for name, floor in found.floors.items():
         if floor < 0:
-            yield file.problem(("floors", name), f"no saved result: {floor:g} s", expected="0 or more")
+            yield file.problem(("floors", name), f"not a saved result: {floor:g} s", expected="0 or more")
     for key in ("metrics", "work"):
         for name, metric in getattr(found, key).items():
             if metric.unit != "1" and metric.value < 0:
-                message = f"no saved result: {metric.value:g} {metric.unit}"
+                message = f"not a saved result: {metric.value:g} {metric.unit}"
                 yield file.problem((key, name, "value"), message, expected="0 or more")
     end = min(found.time * (1 + _ROUNDING), _LATEST)
     odd = next((index for index, span in enumerate(found.spans) if not span[2] <= span[3] <= end), None)
     if odd is not None:
         begin, late = found.spans[odd][2:4]
-        message = f"no saved result: a span from {begin:g} s to {late:g} s"
+        message = f"not a saved result: a span from {begin:g} s to {late:g} s"
         expected = f"an end after the beginning, and no later than the result's {found.time:g} s"
         yield file.problem(("spans", odd), message, expected=expected)
     for key, place in (("samples", 2), ("arrows", 2), ("arrows", 4), ("memory", 2)):
         rows = getattr(found, key)
         odd = next((index for index, row in enumerate(rows) if row[place] > end), None)
         if odd is not None:
-            message = f"no saved result: at {rows[odd][place]:g} s"
+            message = f"not a saved result: at {rows[odd][place]:g} s"
             yield file.problem((key, odd, place), message, expected=f"no later than the result's {found.time:g} s")
 
 

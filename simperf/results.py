@@ -380,7 +380,7 @@ class Result:
         Raises
         ------
         InputError
-            It is no saved result, or one of another format.
+            It is not a saved result, or one of another format.
         """
         from simperf.result_file import read_result
 
@@ -405,7 +405,7 @@ class Result:
         Raises
         ------
         InputError
-            The file is missing, no saved result, or of another format.
+            The file is missing, not a saved result, or of another format.
         """
         expected = "what `simperf run --save` wrote"
         if not isinstance(path, str | os.PathLike):
@@ -416,12 +416,12 @@ class Result:
         from simperf.json_file import read_json
 
         try:
-            saved = read_json(name, what="no saved result", expected=expected)
+            saved = read_json(name, what="not a saved result", expected=expected)
             return cls.from_dict(saved.data, file=saved)
         except InputError as error:
             raise InputError([replace(one, expected=one.expected or expected) for one in error.problems]) from None
         except FloorError as error:
-            raise InputError(Problem(f"no saved result: {error}", file=name, expected=expected)) from None
+            raise InputError(Problem(f"not a saved result: {error}", file=name, expected=expected)) from None
 
 
 def _numbers(result: Result) -> Iterator[tuple[Any, ...]]:

@@ -119,6 +119,8 @@ _EXAMPLES = {
     "USD/h": "'3.06 USD/h'",
     "1": "'0.8' or '80 %'",
 }
+#: by the beginning of what else a unit of time is called, how it is written
+_LASTING = {"h": "'24 h'", "min": "'30 min'", "sec": "'30 s'", **dict.fromkeys("dwmy", "'60 days'")}
 
 
 @lru_cache(maxsize=4096)
@@ -171,16 +173,16 @@ def parse(text: str | float | int, dimension: str) -> float:
         ...
     simperf.errors.UnitError: 'Gb/s' may be bits or bytes, which differ by 8: write 'Gbit/s' or 'GB/s'
     """
-    what, example = _NAMES[dimension], _EXAMPLES[dimension]
+    what, example = _described(dimension), _EXAMPLES[dimension]
     if isinstance(text, bool) or not isinstance(text, str | int | float):
-        raise UnitError(f"a {what} is expected, such as {example}")
+        raise UnitError(f"{what} is expected, such as {example}")
     if not isinstance(text, str):
         if dimension != "1" and text != 0:
-            raise UnitError(f"the unit is missing: write a {what} such as {example}")
+            raise UnitError(f"the unit is missing: write {what}, such as {example}")
         return _finite(float(text), str(text))
     match = _NUMBER.match(text)
     if match is None:
-        raise UnitError(f"a {what} is expected, such as {example}")
+        raise UnitError(f"{what} is expected, such as {example}")
     number, unit = match.groups()
     if "," in number and not _GROUPED.match(number):
         raise UnitError("a comma only stands between thousands, as in '10,000 us'; decimals have a point: '1.5 us'")
@@ -188,7 +190,7 @@ def parse(text: str | float | int, dimension: str) -> float:
     if not unit and dimension != "1":
         if float(cleaned) == 0:
             return 0.0
-        raise UnitError(f"the unit is missing: write a {what} such as {example}")
+        raise UnitError(f"the unit is missing: write {what}, such as {example}")
     factor = _factor(unit, dimension)
     if factor is None:
         raise UnitError(_explain(unit, dimension))
@@ -207,20 +209,26 @@ def _short(text: object) -> str:
     return told if len(told) <= _LONGEST else f"{told[:_LONGEST]}..."
 
 
+def _described(dimension: str) -> str:
+    """What is expected of a text, with its article."""
+    return "an amount with its currency" if dimension == "USD" else f"a {_NAMES[dimension]}"
+
+
 def _explain(unit: str, dimension: str) -> str:
-    what, example = _NAMES[dimension], _EXAMPLES[dimension]
+    what, example = _described(dimension), _EXAMPLES[dimension]
     ambiguous = _BYTE_OR_BIT.match(unit)
     if ambiguous and dimension not in ("B", "B/s"):
-        return f"{unit!r} looks like a unit of bandwidth or size, but a {what} is expected, such as {example}"
+        return f"{unit!r} looks like a unit of bandwidth or size, but {what} is expected, such as {example}"
     if ambiguous:
         prefix, per = ambiguous.group(1), "/s" if ambiguous.group(2) else ""
         return f"{unit!r} may be bits or bytes, which differ by 8: write '{prefix}bit{per}' or '{prefix}B{per}'"
     for other in DIMENSIONS:
         if other not in (dimension, "1") and _factor(unit, other) is not None:
-            return f"{unit!r} is a unit of {_NAMES[other]}, but a {what} is expected, such as {example}"
+            return f"{unit!r} is a unit of {_NAMES[other]}, but {what} is expected, such as {example}"
     known = [p + u for u in DIMENSIONS[dimension] for p in ("", "k", "M", "G", "u", "m") if u]
     hint = nearest(unit, known)
-    return f"{unit!r} is no unit of {what}{hint if 'mean' in hint else f'; write it as {example}'}"
+    lasting = next((one for start, one in _LASTING.items() if dimension == "s" and unit.lower().startswith(start)), "")
+    return f"unknown unit {_short(unit)!r}{hint if 'mean' in hint else f'; write {lasting or example}'}"
 
 
 def parse_size(text: str | int) -> int:

@@ -53,7 +53,9 @@ def test_utilisation_is_a_share_of_what_could_have_been_done():
 def test_what_is_no_saved_result_is_told(tmp_path, content):
     path = tmp_path / "r.json"
     path.write_bytes(content)
-    with pytest.raises(InputError, match=r"r\.json(:1)?: (no saved result|the file (is damaged|breaks off))") as caught:
+    with pytest.raises(
+        InputError, match=r"r\.json(:1)?: (not a saved result|the file (is damaged|breaks off))"
+    ) as caught:
         Result.load(path)
     assert "codec" not in str(caught.value)
     with pytest.raises(InputError, match="no such file"):

@@ -41,6 +41,7 @@ __all__ = [
     "BASES",
     "COLUMNS",
     "DATA",
+    "DIFFICULTIES",
     "FILES",
     "SKEWED",
     "LeftOutError",
@@ -67,6 +68,12 @@ DATA = Path(__file__).parent / "data"
 COLUMNS = ("group", "family", "source", "gpu", "gpus", "difficulty", "used", "error")
 #: difficulty at which the spread is twice that of a run without any, by question [1]; the others have one spread
 BASES = {ONE_GPU: 1.0, SCALING: 0.1, LARGE: 0.25}
+#: what the difficulty of a prediction is, by question
+DIFFICULTIES = {
+    ONE_GPU: "the host launches kernels for a share of",
+    **dict.fromkeys((SCALING, PLANS), "the logarithm of what is lost against linear scaling is"),
+    LARGE: "the host's least time for a layer, over the layer's time, is",
+}
 #: name of each question's file
 FILES = {
     ONE_GPU: "one_gpu",
@@ -147,7 +154,7 @@ class SpreadOfErrors:
         where = f"{self.sources} sources" if self.sources > 1 else "one source alone"
         return f"errors of {self.figures:,} published figures of {self.families} families, each left out, from {where}"
 
-    def beyond(self, difficulty: float = 0.0, *, gpus: int = 1) -> str:
+    def beyond(self, difficulty: float = 0.0, *, gpus: int = 1, what: str = "difficulty") -> str:
         """Reason why the figures say nothing of a prediction, in words; empty if they do.
 
         Parameters
@@ -156,6 +163,8 @@ class SpreadOfErrors:
             Of the prediction [1].
         gpus : int
             That take part.
+        what : str
+            The difficulty in words (`DIFFICULTIES`).
 
         Examples
         --------
@@ -166,8 +175,8 @@ class SpreadOfErrors:
             return f"published figures of runs like it are of at most {self.most_gpus:,} GPUs, and it has {gpus:,}"
         if difficulty > self.hardest:
             return (
-                f"it is more difficult than each published figure of runs like it: difficulty {difficulty:.3g}, and "
-                f"theirs is at most {self.hardest:.3g}"
+                f"no published run of this kind is as hard to predict: {what} {difficulty:.3g}, and theirs is at most "
+                f"{self.hardest:.3g}"
             )
         return ""
 

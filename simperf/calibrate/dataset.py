@@ -170,14 +170,14 @@ class Dataset:
         Raises
         ------
         InputError
-            The file is missing or no data set; every bad point is named.
+            The file is missing or not a data set; every bad point is named.
         """
         name = os.fspath(path)
-        file = read_json(name, what="no data set", expected=_WRITTEN)
+        file = read_json(name, what="not a data set", expected=_WRITTEN)
         data = file.data
         if not isinstance(data, dict) or data.get("schema") != SCHEMA:
             found = data.get("schema") if isinstance(data, dict) else type(data).__name__
-            message = "no data set of measurements"
+            message = "not a data set of measurements"
             raise InputError(file.problem(("schema",), message, value=found, expected=f"{SCHEMA!r}: {_WRITTEN}"))
         problems = [
             file.problem((key,), f"unknown key{nearest(key, _KEYS)}", expected=_WRITTEN)

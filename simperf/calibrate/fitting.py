@@ -58,7 +58,7 @@ class FittedProfile:
             The name does not end in ``.toml``, or the file cannot be written.
         """
         if not os.fspath(path).lower().endswith(".toml"):
-            message = "the file's name does not say TOML"
+            message = "the name must end in .toml"
             raise InputError(Problem(message, file=os.fspath(path), expected="FILE.toml"))
         write_text(path, self.text)
 

@@ -32,7 +32,7 @@ _NO_ROOM = (errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EBADF)
 #: of a number of thousands of digits
 _WHOLE = "Input should be a whole number of at most 64 bits"
 #: commands that a message names where none is near to what was typed
-_FEW = 6
+_FEW = 8
 #: until an interrupt that was lost in a callback comes again [s]
 _AGAIN = 0.01
 

@@ -55,7 +55,7 @@ def cluster(
         typer.Option("--beside", metavar="FILE", help="Another recording: intervals are made of what is missed there."),
     ] = None,
 ) -> None:
-    """Measure collectives and training on hosts boxed into this machine, and show the prediction beside it."""
+    """Measure collectives and training on simulated hosts (network namespaces), and show predicted times, too."""
     from importlib.util import find_spec
 
     from simperf.calibrate.cluster.measure import goes_on, measure, of_box, priority_of

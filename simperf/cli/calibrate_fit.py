@@ -23,7 +23,7 @@ def fit(
         Path | None, typer.Option("--output", "-o", metavar="PROFILE.toml", help="Write the constants to this file.")
     ] = None,
     gpu: Annotated[
-        str, typer.Option(help="The GPU's name in the catalogue; default: found by the name in the data.")
+        str, typer.Option(help="The GPU's name in the catalog; default: found by the name in the data.")
     ] = "",
     hold_out: Annotated[
         int | None,

@@ -12,12 +12,12 @@ __all__ = ["kernels"]
 
 def kernels(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of measured data (llm/kernels/index.json).")],
-    gpu: Annotated[str, typer.Argument(metavar="GPU", help="Name in the catalogue of a GPU that has a table there.")],
+    gpu: Annotated[str, typer.Argument(metavar="GPU", help="Name in the catalog of a GPU that has a table there.")],
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Profile to write, instead of showing it.")
     ] = None,
 ) -> None:
-    """Correct the catalogue's times of products, attention and experts by shape, from half of the measured tables."""
+    """Correct the catalog's times of products, attention and experts by shape, from half of the measured tables."""
     from simperf.accuracy.lattice_profile import kernel_calls, kernel_profile
     from simperf.cli.outputs import verify_outputs
     from simperf.cli.terminal import note

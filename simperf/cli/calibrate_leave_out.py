@@ -18,7 +18,7 @@ def leave_out(
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Profile to write, instead of showing it.")
     ] = None,
 ) -> None:
-    """Leave out each architecture's GPUs, predict their kernels and steps, and keep what was missed as a profile."""
+    """Leave out each architecture's GPUs, predict their kernels and steps, and save the errors as a profile."""
     from simperf.accuracy.cases import read_cases
     from simperf.accuracy.leave_out.measured_steps import measured_steps
     from simperf.accuracy.leave_out.profile import unseen_text

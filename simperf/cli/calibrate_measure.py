@@ -36,7 +36,7 @@ def measure(
     fresh: Annotated[bool, typer.Option("--fresh", help="Begin again, whatever is in the file.")] = False,
     families: Annotated[bool, typer.Option("--list", help="Name the families of series, and end.")] = False,
 ) -> None:
-    """Time operations, copies, collectives and whole training steps of this machine with torch; continues a file."""
+    """Time operations, copies, collectives and training steps here with torch; an interrupted file is continued."""
     from simperf.calibrate.measure.session import Interrupted
     from simperf.calibrate.measure.task import check_families
     from simperf.calibrate.measuring import TRAINING_FILE, families_of

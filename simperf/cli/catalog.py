@@ -31,7 +31,7 @@ def list_names(
     folder: Folder = None,
     output: Format = "table",
 ) -> None:
-    """List what the catalogue holds."""
+    """List what the catalog holds."""
     from simperf.hardware import Catalog
     from simperf.report.catalog_text import catalog_names
 

@@ -38,7 +38,7 @@ def check(
 
     names = [*(files or ()), *(shipped_scenarios() if shipped else ())]
     if not names:
-        raise typer.BadParameter("name a file, or say --shipped")
+        raise typer.BadParameter("name a file, or use --shipped")
     code = 0
     for name in names:
         try:

@@ -46,13 +46,13 @@ def collective(
         str,
         typer.Option(
             metavar="NAME",
-            help="A server of the catalogue.",
+            help="A server of the catalog.",
             rich_help_panel=Machine,
             autocompletion=machine_names,
         ),
     ] = "",
     cluster: Annotated[
-        str, typer.Option(metavar="NAME", help="A cluster of the catalogue.", rich_help_panel=Machine)
+        str, typer.Option(metavar="NAME", help="A cluster of the catalog.", rich_help_panel=Machine)
     ] = "",
     nodes: Annotated[int, typer.Option(metavar="N", help="How many such servers.", rich_help_panel=Machine)] = 1,
     fabric: Annotated[
@@ -202,11 +202,11 @@ def collective(
     ] = None,
     report: Report = None,
     language: Language = "en",
-    beside: Annotated[
+    measured: Annotated[
         Path | None,
         typer.Option(
             metavar="LOG",
-            help="Measured times, a log of nccl-tests or a table: shown beside the prediction, at its sizes.",
+            help="Measured times, a log of nccl-tests or a table: shown with the prediction, at its sizes.",
             rich_help_panel=Output,
         ),
     ] = None,
@@ -238,7 +238,7 @@ def collective(
         plot=plot,
         report=report,
         language=language,
-        measured=beside,
+        measured=measured,
         command=command(),
         arguments=("simperf", *sys.argv[1:]),
     )

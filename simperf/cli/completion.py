@@ -29,7 +29,7 @@ def scenario_names(incomplete: str) -> list[str]:
 
 
 def part_names(incomplete: str) -> list[str]:
-    """Everything in the catalogue."""
+    """Everything in the catalog."""
     from simperf.hardware import KINDS, Catalog
 
     catalog = Catalog.load()
@@ -37,7 +37,7 @@ def part_names(incomplete: str) -> list[str]:
 
 
 def machine_names(incomplete: str) -> list[str]:
-    """Servers and clusters of the catalogue."""
+    """Servers and clusters of the catalog."""
     from simperf.hardware import Catalog
 
     catalog = Catalog.load()

@@ -62,6 +62,11 @@ EXAMPLES: Mapping[str, str] = {
 }
 #: commands that were called otherwise, and what they are called now
 _RENAMED: Mapping[str, str] = {"calibrate unseen": "calibrate leave-out"}
+#: options that were called otherwise, by command: what they are called now
+_OPTIONS: Mapping[str, Mapping[str, str]] = {
+    "collective": {"--beside": "--measured"},
+    "limits": {"--flip": "--crossover"},
+}
 #: the widest help, and where the explanations of options and commands begin, at most [characters]
 _WIDEST, _MARGIN = 120, 30
 #: bounds of a number that need no words: none below 0, and what nobody comes near
@@ -81,7 +86,13 @@ class _Help:
 
 
 class _HelpCommand(_Help, TyperCommand):
-    """A command whose help ends in an example."""
+    """A command whose help ends in an example, and that takes options by their earlier names, too."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the command line with the names that options have today."""
+        renamed = _OPTIONS.get(self.name or "", {})
+        parts = [arg.partition("=") for arg in args]
+        return super().parse_args(ctx, [renamed.get(name, name) + equals + value for name, equals, value in parts])
 
 
 class HelpGroup(_Help, TyperGroup):

@@ -30,7 +30,7 @@ def import_(
         str, typer.Option("--framework", metavar="NAME", help="Whose file it is; auto: what it looks like.")
     ] = "auto",
     on: Annotated[
-        str, typer.Option("--on", metavar="NAME", help="A server or cluster of the catalogue; default: dgx-h100.")
+        str, typer.Option("--on", metavar="NAME", help="A server or cluster of the catalog; default: dgx-h100.")
     ] = "",
     gpus: Annotated[
         int, typer.Option("--gpus", metavar="N", min=0, max=10**7, help="GPUs of the job; 0: as the file says.")

@@ -27,11 +27,11 @@ def limits(
         float,
         typer.Option("--faster", metavar="X", help="How many times as fast each resource is made, one at a time."),
     ] = 1.1,
-    flip: Annotated[
-        str, typer.Option("--flip", metavar="KEY=RANGE", help="Find where on this range the limit changes.")
+    crossover: Annotated[
+        str, typer.Option("--crossover", metavar="KEY=RANGE", help="Find where on this range the limit changes.")
     ] = "",
     by: Annotated[
-        Literal["resource", "regime", "busiest"], typer.Option("--by", help="What --flip calls the limit.")
+        Literal["resource", "regime", "busiest"], typer.Option("--by", help="What --crossover calls the limit.")
     ] = "resource",
     vary: Vary = None,
     method: Annotated[
@@ -62,13 +62,13 @@ def limits(
     from simperf.study.limits import limits as find_limits
     from simperf.study.sensitivity import screening
 
-    refuse_alone(context, {"by": "flip", "method": "vary", "trajectories": "vary", "language": "report"})
+    refuse_alone(context, {"by": "crossover", "method": "vary", "trajectories": "vary", "language": "report"})
     verify_outputs(plot=plot, report=report)
     note_code(file, changes or ())
     scenario = load_scenario(file, forced(changes, force), seed=seed)
     if variant:
         scenario = pick_variant(scenario, variant, option="--variant")
-    search = flip_search(scenario, flip, by=by, faster=faster) if flip else None
+    search = flip_search(scenario, crossover, by=by, faster=faster) if crossover else None
     screened = screening(scenario, vary, method=method, samples=trajectories) if vary else None
     found = find_limits(scenario, faster=faster, samples=samples, engine=engine, play=play)
     turns = search.play(engine=engine) if search else None

@@ -83,7 +83,7 @@ Samples = Annotated[
         metavar="N",
         min=0,
         max=2**63 - 1,
-        help="Draws of the calibration's constants, for intervals of 90 %.",
+        help="Bootstrap samples of the calibrated constants, for intervals of 90 %.",
     ),
 ]
 Verbose = Annotated[

@@ -28,7 +28,7 @@ _OUTPUTS: Mapping[str, tuple[str, tuple[tuple[str, ...], str, str]]] = {
     "report": ("--report", PAGE),
     "page": ("FILE", PAGE),
     "output": ("--output", DATA),
-    "profile": ("--output", ((".toml",), "the file's name does not say TOML", "FILE.toml")),
+    "profile": ("--output", ((".toml",), "the name must end in .toml", "FILE.toml")),
     "text": ("--output", (("",), "", "")),
 }
 
@@ -59,7 +59,7 @@ def verify_outputs(
             problems.append(Problem("this is a directory, a file is expected", file=option, key=str(path)))
         elif not path.absolute().parent.is_dir():
             message = f"there is no folder {str(path.parent)!r}"
-            problems.append(Problem(message, file=option, key=str(path), expected="a file in a folder that there is"))
+            problems.append(Problem(message, file=option, key=str(path), expected="an existing folder"))
         elif not os.access(path.absolute().parent, os.W_OK):
             message = f"no files may be written in {str(path.parent)!r}"
             problems.append(Problem(message, file=option, key=str(path), expected="a folder that you may write in"))

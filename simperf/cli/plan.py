@@ -174,7 +174,7 @@ def _layouts(
 
 
 def _servers_of(names: Sequence[str]) -> list[str]:
-    """Servers that machines are made of; a name that the catalogue does not have stays as it is, and is refused."""
+    """Servers that machines are made of; a name that the catalog does not have stays as it is, and is refused."""
     from simperf.errors import UnknownNameError
     from simperf.hardware import Catalog
 

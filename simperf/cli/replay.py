@@ -19,7 +19,7 @@ def replay(
     ],
     on: Annotated[
         str,
-        typer.Option("--on", metavar="NAME", help="A GPU, server or cluster of the catalogue; default: as recorded."),
+        typer.Option("--on", metavar="NAME", help="A GPU, server or cluster of the catalog; default: as recorded."),
     ] = "",
     recorded_on: Annotated[
         str, typer.Option("--recorded-on", metavar="GPU", help="GPU of the recording, if the trace does not say it.")

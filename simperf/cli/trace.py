@@ -114,7 +114,7 @@ def make(
 
     if not folder.is_dir():
         raise InputError(
-            Problem("there is no such folder", file="--to", key=str(folder), expected="a folder that there is")
+            Problem("there is no such folder", file="--to", key=str(folder), expected="an existing folder")
         )
     for name in names or zoo_source.ENTRIES:
         for path in zoo_source.make([name], folder):

@@ -20,9 +20,9 @@ _OFFLOADS = {"none": "gpu", "None": "gpu", "cpu": "host"}
 def deepspeed_options(source: JobSource) -> tuple[list[GivenOption], list[str]]:
     """Options of a JSON configuration; what is ``"auto"`` is not given."""
     expected = "the JSON configuration of DeepSpeed"
-    file = read_json(source.path, what="no configuration of DeepSpeed", expected=expected)
+    file = read_json(source.path, what="not a configuration of DeepSpeed", expected=expected)
     if not isinstance(file.data, dict):
-        raise InputError(Problem("no configuration of DeepSpeed", file=source.path, expected=expected))
+        raise InputError(Problem("not a configuration of DeepSpeed", file=source.path, expected=expected))
     given, notes = [], []
     for key, value in leaves(file.data):
         name = ".".join(map(str, key))

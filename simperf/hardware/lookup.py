@@ -36,7 +36,9 @@ def find_machine(name: str, folders: Sequence[Path] = ()) -> Machine:
     kind = toml.data.get("kind")
     if kind not in ("server", "cluster"):
         found = "" if kind is None else str(kind)
-        raise InputError(Problem("no machine", file=name, key="kind", value=found, expected="server or cluster"))
+        raise InputError(
+            Problem("not a server or cluster file", file=name, key="kind", value=found, expected="server or cluster")
+        )
     catalog = Catalog.load(folders) if folders else Catalog.beside(name)
     return build_machine(toml.data, catalog, toml, name=Path(name).stem, at=())
 

@@ -98,7 +98,7 @@ def what_blocks(
 
 @program("launch-queue", events=lambda given: 2.0 * given["n"])
 def launch_queue(m: Session, *, n: Count = 3000, t1: Seconds = 4.5e-6, t2: Seconds = 190e-6) -> Program:
-    """Launch without ever looking, until the queue is full and the frontend runs at the kernel's pace.
+    """Launch without waiting until the launch queue is full.
 
     Parameters
     ----------

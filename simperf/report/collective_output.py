@@ -83,8 +83,8 @@ class CollectiveOutput:
         for key in alone:
             option = {"as_json": "--json", "map_file": "--map", "factor": "-f", "step": "-i"}.get(key, f"--{key}")
             if key in given:
-                message = "measured times are shown beside the prediction in one table, at their sizes"
-                wrong.append(Problem(message, key=option, expected="--beside without it"))
+                message = "measured times are shown with the prediction in one table, at their sizes"
+                wrong.append(Problem(message, key=option, expected="--measured without it"))
         if wrong:
             raise InputError(wrong)
 

@@ -78,7 +78,8 @@ def _comparison_view(
 
     checks, said = checks or {}, _said(results, differences or {})
     headline = rank_results([result for result in results if isinstance(result, Result)]).headline
-    results, legend = _lettered(results)
+    listed = bool(differences) and not said and not _columns(results, differences or {})
+    results, legend = _lettered(results, listed=listed)
     good = [result for result in results if isinstance(result, Result)]
     ranking = rank_results(good)
     metric = "" if ranking.answer.is_time or ranking.refusal else ranking.answer.metric
@@ -137,12 +138,16 @@ def _table(
 
 
 def _lettered(
-    results: Sequence[Result | FailedRun],
+    results: Sequence[Result | FailedRun], *, listed: bool
 ) -> tuple[Sequence[Result | FailedRun], list[RenderableType]]:
-    """The results with letters for names where these are long, and the list that explains the letters."""
+    """The results with letters for names, and the list that explains the letters.
+
+    Names keep their place where they are short and, where they are `listed` between commas, hold no comma.
+    """
     from rich.text import Text
 
-    if max((len(result.name) for result in results), default=0) <= _NAME * columns():
+    longest = max((len(result.name) for result in results), default=0)
+    if longest <= _NAME * columns() and not (listed and any("," in result.name for result in results)):
         return results, []
     letters = _letters()
     renamed = [replace(result, name=next(letters)) for result in results]
@@ -206,7 +211,7 @@ def _differing(results: Sequence[Result | FailedRun], differences: Mapping[str, 
     for key, values in differences.items():
         names: dict[str, list[str]] = {}
         for result, value in zip(results, values, strict=True):
-            names.setdefault(value, []).append(result.name)
+            names.setdefault(value, []).append(repr(result.name) if "," in result.name else result.name)
         often = max(names, key=lambda value: len(names[value]))
         if len(names[often]) > _NAMED:
             names = {**names, often: ["the others"]}
@@ -233,16 +238,15 @@ def _verdict(checks: Sequence[Check]) -> Text:
 
 
 def _why(best: Result, results: Sequence[Result]) -> list[RenderableType]:
-    """Name the category in which each of the slower ones loses most."""
+    """How much slower each is than the best, and which categories add up to that; nothing of less than 1 %."""
     from simperf.analysis.verdict import verdict
 
     rows = []
     for result in results:
         told = verdict(best, result)
-        if told.category:
+        if told.changes:
             chance = "" if told.chance is None else f"; {best.name} is better in {100 * told.chance:.0f} % of the draws"
-            busy = f", where {told.resource} is busiest" if told.resource else ""
-            loss = f"+{format_quantity(told.loss, 's')}"
-            rows.append([result.name, loss, f"of {told.category}{busy}{chance}"])
-    title = f"What makes most of the difference to {best.name!r}"
+            busy = f"; {told.resource} is busiest" if told.resource else ""
+            rows.append([result.name, f"+{format_quantity(told.slower, 's')}:", f"{told.parts}{busy}{chance}"])
+    title = f"What makes the difference to {best.name!r}"
     return titled(title, FittedTable((), rows)) if rows else []

@@ -69,15 +69,17 @@ def against(ranking: Ranking, place: int) -> str:
     return ("tie" if same(ratio, 1.0) else f"{multiple(ratio)} ~") if place in best else multiple(ratio)
 
 
-def multiple(ratio: float, *, digits: int = 4) -> str:
-    """A ratio for people.
+def multiple(ratio: float) -> str:
+    """A ratio for people: two decimals, or three digits below 1.
 
     Examples
     --------
-    >>> multiple(1.51634), multiple(28423.1), multiple(0.12716, digits=3)
-    ('1.516x', '28,423x', '0.127x')
+    >>> multiple(1.0), multiple(5.3333), multiple(28423.1), multiple(0.12716)
+    ('1.00x', '5.33x', '28,423x', '0.127x')
     """
-    return f"{ratio:,.0f}x" if ratio >= _MANY else f"{ratio:.{digits}g}x"
+    if ratio >= _MANY:
+        return f"{ratio:,.0f}x"
+    return f"{ratio:.2f}x" if ratio >= 0.9995 else f"{ratio:#.3g}x"
 
 
 def limit_words(result: Result) -> list[tuple[str, str]]:
@@ -93,7 +95,7 @@ def limit_words(result: Result) -> list[tuple[str, str]]:
         state = f"{share} used" if limit.kind in ("link", "host") else f"at work for {share} of the time"
         rows.append(("busiest", f"{limit.name} ({limit.kind}), {state}"))
     if room is not None:
-        above = "the run takes no longer" if room.ratio < 1 + 1e-6 else f"the run takes {room.ratio:.4g}x as long"
+        above = "the run takes no longer" if room.ratio < 1 + 1e-6 else f"the run takes {multiple(room.ratio)} as long"
         if 1 + 1e-6 <= room.ratio < 1.01:
             above = f"the run takes {(room.ratio - 1) * 100:.2g} % longer"
         rows.append(("lower bound", f"{format_quantity(room.floor, 's')} ({room.name}); {above}"))

@@ -255,7 +255,7 @@ def _answers(axes: Any, results: Sequence[Result | FailedRun], ranking: Ranking)
             axes.plot([number.low, number.high], [y, y], color="black", lw=1, marker="|", ms=6)
             end = max(end, number.high)
         ratio = ranking.ratio(place)
-        told = "" if place in ranking.best or ratio is None else f"  ({multiple(ratio, digits=3)})"
+        told = "" if place in ranking.best or ratio is None else f"  ({multiple(ratio)})"
         axes.text(end, y, f" {written(number.value, number.unit)}{told}", va="center", ha="left", fontsize=8)
         place += 1
     low = min(0.0, *(min(number.value, number.low or 0.0) for number in numbers.values()))
@@ -288,7 +288,7 @@ def _times(axes: Any, results: Sequence[Result | FailedRun], ranking: Ranking) -
             axes.plot(ends, [y, y], color="black", lw=1, marker="|", ms=6)
             reach = max(reach, *result.intervals["time"])
         ratio = ranking.ratio(place) if ranking.answer.is_time and place not in ranking.best else None
-        text = f" {written(result.time, 's')}" + (f"  ({multiple(ratio, digits=3)})" if ratio is not None else "")
+        text = f" {written(result.time, 's')}" + (f"  ({multiple(ratio)})" if ratio is not None else "")
         axes.text(reach / scale.factor, y, text, va="center", ha="left", fontsize=8)
         place += 1
     axes.set_xlim(0, longest / scale.factor * _room(axes) if longest > 0 else 1)

@@ -74,7 +74,7 @@ def check_file(
     path = find_scenario(name)
     missing = [folder for folder in folders if not folder.is_dir()]
     if missing:
-        expected = "a folder that there is"
+        expected = "an existing folder"
         raise InputError(
             [Problem("no such folder", file="--folder", value=str(one), expected=expected) for one in missing]
         )

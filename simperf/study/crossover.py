@@ -148,21 +148,21 @@ def flip_search(
     InputError
         No range, or what is wrong with its ends.
     """
-    with _called("--flip"):
+    with _called("--crossover"):
         (axis,) = make_axes([vary])
     problems = []
     if not axis.is_range:
         problems.append(
-            Problem("a range is expected", file="--flip", key=axis.key, expected='"program.nbytes=1..1000 MB"')
+            Problem("a range is expected", file="--crossover", key=axis.key, expected='"program.nbytes=1..1000 MB"')
         )
     if by not in BY:
         problems.append(Problem("no such answer", key="--by", value=str(by), expected=" or ".join(BY)))
     if scan < 2 or not 0 < tolerance < 1:
-        problems.append(Problem("2 values or more, and a tolerance between 0 and 1, are expected", key="--flip"))
+        problems.append(Problem("2 values or more, and a tolerance between 0 and 1, are expected", key="--crossover"))
     if problems:
         raise InputError(problems)
     ends = make_tasks(scenario, [{axis.key: axis.at(0.0)}, {axis.key: axis.at(1.0)}], record=False)
-    with _called("--flip"):
+    with _called("--crossover"):
         check_axes(scenario, [axis], ends)
     return FlipSearch(scenario, axis, by, faster, scan, tolerance)
 

@@ -47,7 +47,7 @@ def write_start(kind: str, target: str | os.PathLike[str] = "") -> tuple[Path, P
         message, expected = "the folder of this file does not exist", "a name in an existing folder"
         raise InputError(Problem(message, file=str(path), expected=expected))
     if path.suffix != ".toml":
-        raise InputError(Problem("the file's name does not say TOML", file=str(path), expected="FILE.toml"))
+        raise InputError(Problem("the name must end in .toml", file=str(path), expected="FILE.toml"))
     if path.exists():
         raise InputError(Problem("the file exists and is not overwritten", file=str(path), expected="a new name"))
     write_bytes(path, (_FOLDER / f"{kind}.toml").read_bytes())

@@ -44,7 +44,7 @@ def check_output(path: str | os.PathLike[str]) -> None:
         raise InputError(Problem("the name says no known format", file="--output", key=str(path), expected=expected))
     if not name.absolute().parent.is_dir():
         message = f"there is no folder {str(name.parent)!r}"
-        raise InputError(Problem(message, file="--output", key=str(path), expected="a file in a folder that there is"))
+        raise InputError(Problem(message, file="--output", key=str(path), expected="an existing folder"))
     if name.is_dir():
         raise InputError(Problem("this is a directory, a file is expected", file="--output", key=str(path)))
     if name.suffix.lower() == ".parquet":

@@ -248,7 +248,7 @@ def check_name(path: str | os.PathLike[str]) -> None:
         raise InputError(Problem("this is a directory, a file is expected", file=str(path)))
     if not target.absolute().parent.is_dir():
         message = f"there is no folder {str(target.parent)!r}"
-        raise InputError(Problem(message, file=str(path), expected="a file in a folder that there is"))
+        raise InputError(Problem(message, file=str(path), expected="an existing folder"))
 
 
 def write_model(model: TracedModel, path: str | os.PathLike[str]) -> None:

@@ -33,7 +33,7 @@ def test_a_table_becomes_rows_with_their_source(tmp_path):
     assert row.predicted > 3 * 4 * 2**20 / 300e9, "not below what the memory's bandwidth allows"
 
 
-@pytest.mark.parametrize(("content", "words"), [(None, "no such file"), ("{", "not valid JSON")])
+@pytest.mark.parametrize(("content", "words"), [(None, "no such file"), ("{", "invalid JSON")])
 def test_a_folder_that_is_none_is_told(tmp_path, content, words):
     if content:
         (tmp_path / "cases.json").write_text(content)

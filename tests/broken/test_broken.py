@@ -13,7 +13,7 @@ RUN = {
     "unit-missing": (6, "program.nbytes", "unit is missing", "'160 MB'", "160000000"),
     "unit-wrong-dimension": (6, "program.nbytes", "unit of time", "a size is expected", "'160 ms'"),
     "unit-bits-or-bytes": (14, "machine.link[0].bandwidth", "differ by 8", "'Gbit/s' or 'GB/s'"),
-    "unit-unknown": (14, "machine.link[0].bandwidth", "no unit of bandwidth", "did you mean", "'GB/s'"),
+    "unit-unknown": (14, "machine.link[0].bandwidth", "unknown unit", "did you mean", "'GB/s'"),
     "bandwidth-negative": (14, "machine.link[0].bandwidth", "cannot be negative", "-16 GB/s"),
     "bandwidth-zero": (14, "machine.link[0].bandwidth", "cannot be zero"),
     "bandwidth-huge": (14, "machine.link[0].bandwidth", "must lie between", "1e30 GB/s"),

@@ -60,7 +60,7 @@ def test_constants_and_points_are_data_frames(few, tmp_path):
         (lambda: simperf.calibrate.fit("nothing.json"), r"nothing\.json"),
         (lambda: simperf.calibrate.validate(3, "x.json"), "a profile is expected, not int"),
         (lambda: simperf.calibrate.validate("mine.toml", "x.json"), r"mine\.toml: no such file"),
-        (lambda: simperf.calibrate.measure("x.txt"), "does not say JSON"),
+        (lambda: simperf.calibrate.measure("x.txt"), "must end in .json"),
         (lambda: simperf.calibrate.measure("x.json", only="copy"), r"a list of families is expected"),
         (lambda: simperf.calibrate.measure("x.json", only=["cpoy"]), "cpoy"),
     ],

@@ -57,7 +57,7 @@ def test_a_file_that_breaks_off_is_named_with_its_line(simperf, few):
     few.write_text(few.read_text()[:-40])
     code, _, err = simperf("calibrate", "fit", few)
     assert code == 2
-    assert "not valid JSON" in err
+    assert "invalid JSON" in err
     assert few.name in err
 
 

@@ -91,7 +91,7 @@ def test_what_is_mistaken_for_the_other_is_told(simperf, fitted):
     )
     code, _, err = simperf("calibrate", "fit", "p.toml", "-o", "q.toml")
     assert code == 2
-    assert "error: p.toml:1: no data set: not valid JSON" in err
+    assert "error: p.toml:1: not a data set: invalid JSON" in err
     assert "expected: what `simperf calibrate measure`, `cluster` or `import` writes" in err
 
 
@@ -103,7 +103,7 @@ def test_a_profile_that_could_not_be_written_is_refused_before_the_fit(simperf, 
     assert "error: --plots: file: this is a file, a folder is expected" in err
     code, out, err = simperf("calibrate", "fit", "few.json", "-o", "p.json")
     assert (code, out) == (2, "")
-    assert "error: --output: p.json: the file's name does not say TOML" in err
+    assert "error: --output: p.json: the name must end in .toml" in err
 
 
 def test_units_stand_with_every_point(simperf, fitted):

@@ -283,7 +283,7 @@ def test_an_algorithm_of_ones_own(capsys, tmp_path):
             ["--bandwidth", "5 Gb/s", "--latency", "5", "--step-latency", "-1 s"],
             ["--bandwidth: 'Gb/s'", "--latency: the", "--step-latency: it cannot"],
         ),
-        (["-b", "1X", "-e", "3 s"], ["-b: 'X' is no unit", "-e: 's' is a unit of time"]),
+        (["-b", "1X", "-e", "3 s"], ["-b: unknown unit 'X'", "-e: 's' is a unit of time"]),
         (["-i", "0"], ["-i: sizes grow by a step"]),
         (["--ranks", "99999999999"], ["--ranks: more than", "at most 1,048,576"]),
         (["--json", "--format", "csv"], ["--format: nccl-tests"]),

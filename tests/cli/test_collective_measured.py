@@ -52,26 +52,26 @@ def test_the_table_takes_what_the_log_says(asked, profile):
 
 
 def test_measured_stands_beside_predicted_before_and_after_the_fit(asked, profile, log):
-    before = json.loads(asked(*ON, "--beside", log, "--format", "json"))
-    after = json.loads(asked(*ON, "--beside", log, "--profile", profile, "--format", "json"))
+    before = json.loads(asked(*ON, "--measured", log, "--format", "json"))
+    after = json.loads(asked(*ON, "--measured", log, "--profile", profile, "--format", "json"))
     assert [row["size"] for row in before] == list(times())
     assert max(abs(row["error"]) for row in before) > 0.1
     assert all("profile" not in row for row in before)
     for one, two in zip(before, after, strict=True):
         assert (one["measured"], one["predicted"]) == (two["measured"], two["predicted"])
         assert abs(two["profile_error"]) < 0.02
-    text = asked(*ON, "--beside", log, "--profile", profile, "-b", "1M", "-e", "4M")
+    text = asked(*ON, "--measured", log, "--profile", profile, "-b", "1M", "-e", "4M")
     assert "# predicted: mean" in text
     assert "with the profile: mean 0.0%" in text.replace("\n#   ", " ")
     assert sum(line.startswith("  ") for line in text.splitlines()) == 3
-    table = list(csv.DictReader(io.StringIO(asked(*ON, "--beside", log, "--format", "csv"))))
+    table = list(csv.DictReader(io.StringIO(asked(*ON, "--measured", log, "--format", "csv"))))
     assert float(table[0]["measured [s]"]) == pytest.approx(times()[8], rel=1e-3)
 
 
 def test_a_table_of_a_benchmark_and_its_ranks(asked, tmp_path):
     file = tmp_path / "h100.csv"
     file.write_text("n,size (B),min (ms),median (ms),mean (ms)\n2,1048576,0.03,0.04,0.05\n4,1048576,0.05,0.06,0.07\n")
-    on = ("collective", "all-reduce", "--server", "dgx-h100", "--beside", file, "--format", "json")
+    on = ("collective", "all-reduce", "--server", "dgx-h100", "--measured", file, "--format", "json")
     (row,) = json.loads(asked(*on, "--ranks", "4"))
     assert row["measured"] == pytest.approx(6e-5)
     assert "times among 2, 4 ranks" in asked(*on, code=2)
@@ -80,11 +80,11 @@ def test_a_table_of_a_benchmark_and_its_ranks(asked, tmp_path):
 def test_what_does_not_go_together_is_refused(asked, profile, log, tmp_path):
     assert "the profile changes nothing" in asked(*ON, "--ranks", "4", "--profile", profile, code=2)
     assert "the profile changes nothing" in asked(*ON, "--algo", "ring", "--profile", profile, code=2)
-    assert "times among 8 ranks" in asked(*ON, "--ranks", "4", "--beside", log, code=2)
-    cluster = ("collective", "all-reduce", "--server", "dgx-a100", "--nodes", "2", "--beside", log)
+    assert "times among 8 ranks" in asked(*ON, "--ranks", "4", "--measured", log, code=2)
+    cluster = ("collective", "all-reduce", "--server", "dgx-a100", "--nodes", "2", "--measured", log)
     assert "times among 8 ranks, and 16 take part" in asked(*cluster, code=2)
-    assert "--best: measured times are shown beside" in asked(*ON, "--best", "--beside", log, code=2)
-    assert "no measured size lies between" in asked(*ON, "--beside", log, "-b", "2G", "-e", "4G", code=2)
+    assert "--best: measured times are shown with" in asked(*ON, "--best", "--measured", log, code=2)
+    assert "no measured size lies between" in asked(*ON, "--measured", log, "-b", "2G", "-e", "4G", code=2)
     assert "no such file" in asked(*ON, "--profile", "none.toml", code=2)
     with pytest.raises(InputError, match="changes nothing"):
         simperf.collective("all-reduce", on="dgx-a100", sizes=["1M"], ranks=2, profile=profile)

@@ -11,7 +11,7 @@ def test_variants_side_by_side(simperf, chain):
     code, out, err = simperf("compare", chain)
     assert (code, err) == (0, "")
     assert [line.split()[0] for line in out.splitlines()[3:5]] == ["fast", "slow"]
-    assert "1.864x" in out
+    assert "1.86x" in out
 
 
 def test_the_book_s_numbers(simperf):

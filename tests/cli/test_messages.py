@@ -5,9 +5,11 @@ import pytest
 from simperf.cli import main
 
 CASES = {
-    "limits d2l/async --flip program.n": ["--flip: 'program.n' does not say which values", "10..100 GB/s:5"],
-    "limits d2l/async --flip program.tt=1..5": ["--flip: program.tt: the program 'async-chain' has no parameter 'tt'"],
-    "limits d2l/async --flip program.n=1,2": ["--flip: program.n: a range is expected"],
+    "limits d2l/async --crossover program.n": ["--crossover: 'program.n' does not say which values", "10..100 GB/s:5"],
+    "limits d2l/async --crossover program.tt=1..5": [
+        "--crossover: program.tt: the program 'async-chain' has no parameter 'tt'"
+    ],
+    "limits d2l/async --crossover program.n=1,2": ["--crossover: program.n: a range is expected"],
     "accuracy d2l/async": ["d2l/async: nothing that was measured", "[measured] with a metric's figure"],
     "topo dgx-1v --plot x": ["--plot: x: no picture format", "FILE.png, .svg or .pdf"],
     "topo dgx-1v --plot none/x.png": ["--plot: none/x.png: there is no folder 'none'"],
@@ -19,7 +21,7 @@ CASES = {
         "--plot-kind: a heat map is over two keys",
         "two --vary",
     ],
-    "lesson export hybrid x.txt": ["FILE: x.txt: the file's name does not say that it is a web page"],
+    "lesson export hybrid x.txt": ["FILE: x.txt: the name must end in .html or .htm"],
     "scenarios foo": ["No such command 'foo'; known: copy, list"],
     "catalog lst": ["No such command 'lst'. Did you mean 'list'?"],
     "run d2l/asinc": ["no such file or shipped scenario; did you mean 'd2l/async'?"],

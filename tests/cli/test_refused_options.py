@@ -11,7 +11,7 @@ import pytest
         ("compare d2l/async --engine serial", "--engine", "--samples"),
         ("limits d2l/async --trajectories 16", "--trajectories", "--vary"),
         ("limits d2l/async --method sobol", "--method", "--vary"),
-        ("limits d2l/async --by regime", "--by", "--flip"),
+        ("limits d2l/async --by regime", "--by", "--crossover"),
         ("sweep d2l/async --vary program.n=1,2 --metric time", "--metric", "--plot"),
         ("sweep d2l/async --vary program.n=1,2 --plot-kind lines", "--plot-kind", "--plot"),
         ("sweep d2l/async --vary program.n=1,2 --fresh", "--fresh", "--output"),
@@ -49,3 +49,11 @@ def test_a_version_of_nccl_that_the_model_does_not_know(simperf, version):
     assert code == 2
     assert f"--nccl-version: no version of NCCL that the model knows (read: {version})" in err
     assert "2.0 to 2.29" in err
+
+
+def test_earlier_names_of_options_are_read_and_not_listed(simperf):
+    code, _, err = simperf("limits", "d2l/async", "--flip=program.n=1,2")
+    assert (code, "--crossover: program.n: a range is expected" in err) == (2, True)
+    assert "--flip" not in simperf("limits", "--help")[1]
+    words = ("collective", "all-reduce", "--server", "dgx-a100", "--beside", "none.txt")
+    assert "none.txt: no such file" in simperf(*words)[2]

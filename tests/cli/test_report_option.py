@@ -50,7 +50,7 @@ def test_another_format_is_refused_before_the_run(tmp_path, capsys):
 
 def test_limits_write_a_page_with_the_limit_as_its_headline(tmp_path, capsys):
     page = tmp_path / "limits.html"
-    words = ["limits", "d2l/async", "--set", "program.n=20", "--flip", "program.t2=1..100 us"]
+    words = ["limits", "d2l/async", "--set", "program.n=20", "--crossover", "program.t2=1..100 us"]
     assert main([*words, "--report", str(page)]) == 0
     text = page.read_text("utf-8")
     assert '<h1 class="answer">Limited by program.t2: 10 % more speed changes the time by -' in text

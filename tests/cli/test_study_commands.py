@@ -103,7 +103,7 @@ def test_a_sweep_of_which_every_point_fails(simperf, tmp_path):
 
 
 def test_limits_in_words_and_as_data(simperf, chain, tmp_path):
-    code, out, _ = simperf("limits", chain, "--flip", "program.t1=0.1..10 ms", "--plot", "t.png")
+    code, out, _ = simperf("limits", chain, "--crossover", "program.t1=0.1..10 ms", "--plot", "t.png")
     assert code == 0
     for words in ("Critical path", "If one resource were faster", "everything", "-9.09 %", "Where the limit changes"):
         assert words in out
@@ -168,7 +168,7 @@ def test_samples_give_intervals(simperf, chain):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--tokens", "1e9", "--deadline", "60 dayz"), "error: --deadline: 'dayz' is no unit of time"),
+        (("--tokens", "1e9", "--deadline", "60 dayz"), "error: --deadline: unknown unit 'dayz'"),
         (("--deadline", "1 day"), "expected: --tokens 1e12"),
         (("--price", "80"), "error: --price: the unit is missing"),
         (("--tokens", "1e9", "--budget", "9 USD"), 'expected: --price "80 USD/h", of a server'),
@@ -176,7 +176,7 @@ def test_samples_give_intervals(simperf, chain):
         (("--top", "0"), "error: --top: a whole number above 0 is expected"),
         (("--time", "-1 s"), "error: --time: it must be above 0"),
         (("--output", "none/found.json"), "error: --output: none/found.json: there is no folder 'none'"),
-        (("--output", "found.csv"), "error: --output: found.csv: the file's name does not say JSON"),
+        (("--output", "found.csv"), "error: --output: found.csv: the name must end in .json"),
     ],
 )
 def test_what_is_wrong_with_a_search_of_layouts_is_told_by_option(simperf, words, told):

@@ -87,7 +87,7 @@ def test_a_value_without_meaning_is_placed_at_its_key(simperf, tmp_path):
 def test_a_data_set_is_refused_under_its_own_option(tmp_path):
     with pytest.raises(InputError, match=r"--output: .*there is no folder"):
         verify_outputs(output=tmp_path / "no" / "data.json")
-    with pytest.raises(InputError, match=r"--output: .*does not say JSON"):
+    with pytest.raises(InputError, match=r"--output: .*must end in .json"):
         verify_outputs(output=tmp_path / "data.txt")
 
 

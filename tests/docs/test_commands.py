@@ -20,7 +20,7 @@ ELSEWHERE = (
     *(
         "collective all-reduce --best",
         "collective all-reduce --topology star --ranks 64 --map",
-        "limits d2l/async --flip",
+        "limits d2l/async --crossover",
     ),
 )
 PAGES = ["README.md", "README.zh.md", "docs/explanation/collectives.md", "docs/reference/cli.md"]

@@ -123,7 +123,7 @@ def _given(rng, option, words):
         return [name, _assignment(rng, words)]
     if name == "--what-if" and rng.random() < 0.8:
         return [name, asked(rng)]
-    if name in ("--vary", "--flip"):
+    if name in ("--vary", "--crossover"):
         key = _assignment(rng, words).partition("=")[0]
         return [name, f"{key}={_range(rng)}"]
     if choices and rng.random() < 0.9:

@@ -173,7 +173,7 @@ def sources():
         Source("recording", "b.json", _recording("boxed-cluster-zen4-2c-ordinary", 40), replay, {}),
     ]
     imported = (("calibrate", "import", "{}", "-o", "out.json"), ("calibrate", "import", "{}"))
-    measured = ("collective", "all-reduce", "--server", "dgx-a100", "--beside", "{}")
+    measured = ("collective", "all-reduce", "--server", "dgx-a100", "--measured", "{}")
     log = nccl_log({4**i: 1e-5 + 4**i / 1e11 for i in range(2, 13)}, 8).encode()
     table = b"size [MiB],time [us],ranks\n1,50,8\n2,80,8\n4,140,8\n8,260,8\n"
     sends = b"nbytes,seconds\n" + b"".join(b"%d,%g\n" % (10**i, 1e-4 + 10**i / 1e8) for i in range(1, 7))

@@ -109,7 +109,7 @@ def test_memory_of_json_is_estimated(tmp_path, entry, capsys):
         taken = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert "no saved result: " in capsys.readouterr().err
+    assert "not a saved result: " in capsys.readouterr().err
     assert taken < 1.5 * estimate * count, taken
 
 

@@ -112,7 +112,7 @@ def test_saved_results_with_something_else_in_a_place(here, refused, change, pla
     (here / "r.json").write_text(json.dumps(data, indent=1))
     err = read(refused, "r.json")
     assert "r.json:" in err
-    assert f"no saved result: {place}" in err
+    assert f"not a saved result: {place}" in err
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_a_kernel_of_a_profile_has_a_fixed_time_and_a_rate(here, refused, key):
         (lambda row: row["samples"].__setitem__(0, "1"), "measurements[3]: samples must be numbers"),
         (lambda row: row["at"].update(ranks=10**9), "measurements[3]: at.ranks"),
         (lambda row: row["at"].update(ranks=4.5e-4), "measurements[3]: at.ranks"),
-        (lambda row: row["at"].update(burst=float("inf")), "measurements[3].at.burst: no data set: a finite number"),
+        (lambda row: row["at"].update(burst=float("inf")), "measurements[3].at.burst: not a data set: a finite number"),
         (lambda row: row.update(series=3), "measurements[3]: series"),
     ],
 )
@@ -271,7 +271,7 @@ def test_a_name_that_an_option_gives_is_blamed_on_it(refused):
 
 def test_a_table_of_collectives_names_the_file(here, refused):
     (here / "t.csv").write_text("size [MiB],time [us],ranks\n1,50,x8\n")
-    assert "t.csv: " in refused("collective", "all-reduce", "--server", "dgx-a100", "--beside", "t.csv")
+    assert "t.csv: " in refused("collective", "all-reduce", "--server", "dgx-a100", "--measured", "t.csv")
 
 
 def test_passes_that_take_no_time(here, capsys):

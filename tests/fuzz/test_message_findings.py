@@ -224,7 +224,7 @@ def test_a_batch_without_an_end(told, words):
 def test_a_log_whose_head_lacks_a_column(here, told):
     head = "#       size         count      type   redop    root     time   algbw   bushw #wrong\n"
     (here / "n.txt").write_text(head + "  1048576  262144  float  sum  -1  100.0  10.49  18.35  0\n")
-    said = told("collective", "all-reduce", "--server", "dgx-a100", "--beside", "n.txt")
+    said = told("collective", "all-reduce", "--server", "dgx-a100", "--measured", "n.txt")
     assert "there is no header before it" in said
 
 

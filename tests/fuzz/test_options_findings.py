@@ -28,7 +28,9 @@ def refused(capsys):
 
 
 @pytest.mark.parametrize("value", DEEP, ids=["lists", "tables", "many lists"])
-@pytest.mark.parametrize("words", [("run", "--set"), ("sweep", "--vary"), ("limits", "--vary"), ("limits", "--flip")])
+@pytest.mark.parametrize(
+    "words", [("run", "--set"), ("sweep", "--vary"), ("limits", "--vary"), ("limits", "--crossover")]
+)
 def test_values_of_endless_nesting(refused, words, value):
     err = refused(words[0], "d2l/async", words[1], f"program.n={value}")
     assert err.startswith(f"error: {words[1]}: program.n: ")

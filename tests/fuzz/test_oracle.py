@@ -234,7 +234,7 @@ def test_a_saved_result_is_read_back():
     assert odd_file("r.json", raw) == ""
     data = json.loads(raw)
     data["resources"] = {"x": {"kind": "none", "capacity": 1.0, "work": 1.0}}
-    assert "no saved result" in odd_file("r.json", json.dumps(data).encode())
+    assert "not a saved result" in odd_file("r.json", json.dumps(data).encode())
 
 
 def test_a_traceback_in_a_file_is_found():

@@ -54,7 +54,7 @@ def test_results_that_contradict_themselves(saved, tmp_path, capsys, change, pla
     assert main(["show", saved(change), "--trace", str(tmp_path / "t.json")]) == 2
     err = capsys.readouterr().err
     assert "r.json:" in err
-    assert place in err.replace(": no saved result", "")
+    assert place in err.replace(": not a saved result", "")
     assert "defect" not in err
     assert not (tmp_path / "t.json").exists()
 

@@ -57,7 +57,7 @@ def test_an_own_part_is_found_by_its_file_name(tmp_path):
         ('"1 TB/s"', "nan", 4, "memory_bandwidth", "unit is missing"),
         ('"1 TB/s"', "1e12", 4, "memory_bandwidth", "unit is missing"),
         ('"1 TB/s"', '"1e999 GB/s"', 4, "memory_bandwidth", "finite"),
-        ('"24 GiB"', '"24 gilbert"', 5, "memory_capacity", "no unit of size"),
+        ('"24 GiB"', '"24 gilbert"', 5, "memory_capacity", "unknown unit"),
         ("sms = 84", 'sms = "84"', 7, "sms", "a whole number"),
         ("sms = 84", "sms = 0", 7, "sms", "at least 1"),
         ("sms = 84", "smss = 84", 7, "smss", "did you mean 'sms'"),

@@ -17,6 +17,6 @@ def test_a_terminal_and_a_page_say_the_same():
 
 def test_a_run_at_its_floor_and_one_above_it():
     assert "; the run takes no longer" in dict(limit_words(run(load_scenario("d2l/async"))))["lower bound"]
-    assert "; the run takes 2x as long" in dict(limit_words(run(load_scenario("d2l/sync-160mb"))))["lower bound"]
+    assert "; the run takes 2.00x as long" in dict(limit_words(run(load_scenario("d2l/sync-160mb"))))["lower bound"]
     faster = load_scenario("d2l/packets", ["machine.link[0].part=ethernet-100g"])
     assert "% longer" in dict(limit_words(run(faster)))["lower bound"]

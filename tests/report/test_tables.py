@@ -57,7 +57,7 @@ def test_one_result_says_all_that_was_asked():
         "25.0 %",
         "compute-bound",
         "gpu0 (device), at work for 50 % of the time",
-        "30.00 ms (bandwidth); the run takes 2x as long",
+        "30.00 ms (bandwidth); the run takes 2.00x as long",
         "50 % of 30.00 ms hidden",
         "1.235 k",
         "[0.4 .. 0.6]",
@@ -116,10 +116,10 @@ def test_comparison_is_sorted_as_given_and_explains():
     )
     assert text.splitlines()[0] == "Fastest: fast, 60.00 ms"
     assert text.index("\nslow ") < text.index("\nfast ")
-    assert "1.333x" in text
+    assert "1.33x" in text
     assert "best" in text
     assert "FAILED (1 of 1)" in text
-    assert "+10.00 ms  of compute" in text
+    assert "+20.00 ms:  compute +10.00 ms, idle" in text
 
 
 def test_long_names_are_letters_that_a_list_explains():
@@ -214,6 +214,13 @@ def test_csv_has_one_row_a_result_at_full_precision():
     assert sum(float(rows[1][key]) for key in rows[1] if key.startswith("breakdown.")) == pytest.approx(0.06)
 
 
+def test_names_with_commas_are_listed_as_letters():
+    results = [replace(result(), name=name) for name in ("a", "b, slower")]
+    text = format_comparison(results, differences={f"program.k{i}": ["10 us", "20 us"] for i in range(4)}, width=80)
+    assert "program.k0  10 us (A); 20 us (B)" in text
+    assert "B  b, slower" in text
+
+
 def test_tables_import_no_pictures():
     code = (
         "import sys; import simperf.report.tables; "
@@ -229,5 +236,5 @@ def test_a_time_just_above_its_lower_bound_is_not_said_to_be_once_that():
 
     result = run(load_scenario("d2l/async"))
     floor = result.floor[1]
-    for ratio, words in ((1.0, "takes no longer"), (1.0004, "takes 0.04 % longer"), (1.2, "takes 1.2x as long")):
+    for ratio, words in ((1.0, "takes no longer"), (1.0004, "takes 0.04 % longer"), (1.2, "takes 1.20x as long")):
         assert words in format_result(replace(result, time=floor * ratio), "table")

@@ -4,7 +4,7 @@ import sys
 import pytest
 from rich.text import Text
 
-from simperf.report.terminal import bar, to_text, unicode_output
+from simperf.report.terminal import bar, fold_message, to_text, unicode_output
 
 
 class Screen(io.StringIO):
@@ -45,3 +45,17 @@ def test_blocks_only_where_they_can_be_shown(monkeypatch, encoding, block):
     monkeypatch.setattr(sys, "stdout", screen)
     assert unicode_output() is block
     assert bar(1.0, 2, unicode=unicode_output()) == ("██" if block else "##")
+
+
+def test_a_message_folds_on_a_terminal_and_keeps_its_lines_in_a_pipe(monkeypatch):
+    known = ", ".join(f"machine-{number}" for number in range(20))
+    start = "error: s.toml:2: machine.use: unknown machine 'nonesuch'; known: "
+    text = f"{start}{known}\n    expected: /a/long/path-of-one-piece"
+    assert fold_message(text) == text
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    first, *others, last = fold_message(text).splitlines()
+    assert first.startswith(start)
+    assert max(map(len, (first, *others))) <= 80
+    assert all(line.startswith("    machine-") for line in others)
+    assert last == "    expected: /a/long/path-of-one-piece"

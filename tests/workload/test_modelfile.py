@@ -62,8 +62,8 @@ def test_broken_files(tmp_path):
     (tmp_path / "e.toml").write_text("x = \n")
     (tmp_path / "f.json").write_text("[]")
     for name, message in {
-        "a.json": "a.json:1: not a traced model: not valid JSON",
-        "b.json.gz": "not valid JSON",
+        "a.json": "a.json:1: not a traced model: invalid JSON",
+        "b.json.gz": "invalid JSON",
         "c.json.gz": "breaks off, or is damaged",
         "d.json": "a finite number is expected",
         "e.toml": "e.toml:1: not valid TOML",

@@ -161,7 +161,7 @@ def test_files_that_are_no_configuration(tmp_path):
     with pytest.raises(InputError, match="no such file"):
         read_config(tmp_path / "none.json")
     (tmp_path / "config.json").write_text("{")
-    with pytest.raises(InputError, match="not valid JSON"):
+    with pytest.raises(InputError, match="invalid JSON"):
         read_config(tmp_path)
     (tmp_path / "config.json").write_text("[]")
     with pytest.raises(InputError, match="not the configuration"):

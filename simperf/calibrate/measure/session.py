@@ -76,7 +76,7 @@ class MeasuringSession:
     Raises
     ------
     InputError
-        The file is no data set, or of another machine, torch or condition.
+        The file is not a data set, or of another machine, torch or condition.
     """
 
     path: str | os.PathLike[str]

@@ -19,6 +19,7 @@ from simperf.report.html.result import result_sections
 from simperf.report.html.scaling import scaling_part
 from simperf.report.html.templating import component
 from simperf.report.language import say
+from simperf.report.phrases import multiple
 from simperf.report.sweeps import KINDS, draw_table
 from simperf.report.topology import draw_topology
 from simperf.results import Result
@@ -217,7 +218,7 @@ def _limits(best: Sequence[Row]) -> str:
             row.choice or row.algorithm,
             row.link if row.load >= _BOUND else "latency, or a limit of the protocol" if row.choice else "latency",
             f"{row.load * 100:.1f} %",
-            f"{row.time / row.floor:.4g}x" if row.floor > 0 else "-",
+            multiple(row.time / row.floor) if row.floor > 0 else "-",
         )
         for row in best
     ]

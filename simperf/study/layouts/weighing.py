@@ -210,5 +210,5 @@ def _nothing_divides(request: LayoutRequest, machine: TrainingMachine) -> InputE
         expected = "another value, or none: without one, all that divide are tried"
         told = [request.toml.problem(("layouts", one), message, value=given[one], expected=expected) for one in axes]
         return InputError(told)
-    expected = f"such as {whole}, or wider axes"
+    expected = f"a batch that {gpus} divides, such as {whole}, or wider axes"
     return InputError(request.toml.problem(("layouts", "batch"), message, value=batch, expected=expected))

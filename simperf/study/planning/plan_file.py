@@ -82,10 +82,10 @@ def read_plan(data: Any, *, file: str | TomlFile = "") -> PlanFile:
     Raises
     ------
     InputError
-        It is no finished plan, or one of another format.
+        It is not a finished plan, or one of another format.
     """
     if isinstance(data, Mapping) and "ranked" in data and "format" not in data:
         message = "a finished plan from before format 1, which does not say what was asked for"
         name = file.path if isinstance(file, TomlFile) else file
         raise InputError(Problem(message, file=name, expected="what `TrainingPlan.save` writes: run the plan again"))
-    return read_format(PlanFile, data, "no finished plan", file=file, again="run the plan again")
+    return read_format(PlanFile, data, "not a finished plan", file=file, again="run the plan again")

@@ -184,10 +184,10 @@ class TrainingPlan:
         Raises
         ------
         InputError
-            The file is missing, no finished plan, or of another format.
+            The file is missing, not a finished plan, or of another format.
         """
         name = os.fspath(path)
-        saved = read_json(name, what="no finished plan", expected="what `simperf plan --save` wrote")
+        saved = read_json(name, what="not a finished plan", expected="what `simperf plan --save` wrote")
         found = read_plan(saved.data, file=saved)
         plan = found.request.get("plan", {})
         head = {"title": found.title, **plan} if isinstance(plan, Mapping) else plan

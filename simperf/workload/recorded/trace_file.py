@@ -113,11 +113,13 @@ def read_trace_file(path: str | os.PathLike[str]) -> TraceFile:
         It cannot be read, is too large, is no trace, has events that have no meaning or those of several GPUs, or none
         of a GPU.
     """
-    file = read_json(path, what="no trace", expected=_EXPECTED)
+    file = read_json(path, what="not a trace", expected=_EXPECTED)
     data = file.data
     rows = data.get("traceEvents") if isinstance(data, Mapping) else data
     if not isinstance(rows, list):
-        raise InputError(Problem("no trace: it has no events", file=file.path, key="traceEvents", expected=_EXPECTED))
+        raise InputError(
+            Problem("not a trace: it has no events", file=file.path, key="traceEvents", expected=_EXPECTED)
+        )
     trace = TraceFile(file.path)
     if isinstance(data, Mapping):
         _head(trace, file, data)
@@ -190,7 +192,7 @@ def _take(
     """
 
     def refuse(key: str, expected: str) -> InputError:
-        message = "no trace: an event that has no meaning"
+        message = "not a trace: an event that has no meaning"
         return InputError(file.problem(("traceEvents", number, key), message, value=row.get(key), expected=expected))
 
     within = f"a time in microseconds, within {_LONGEST:g} s of the first event"
