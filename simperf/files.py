@@ -89,6 +89,11 @@ class TomlFile:
     data: dict[str, Any]
     text: str
 
+    @property
+    def folder(self) -> str:
+        """Folder that paths of the file are relative to; the working folder where there is no file."""
+        return str(Path(self.path).absolute().parent) if self.path else str(Path.cwd())
+
     def line(self, key: tuple[str | int, ...]) -> int:
         """Line of a key path such as ``("machine", "link", 2, "bandwidth")``; nearest parent if absent."""
         from simperf.toml_lines import key_lines  # for problems alone

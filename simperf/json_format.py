@@ -14,7 +14,7 @@ from simperf.errors import InputError, Problem
 from simperf.file_problems import explain, key_of
 from simperf.files import TomlFile, dotted
 
-__all__ = ["FORMAT", "JsonTable", "json_text", "read_format"]
+__all__ = ["FORMAT", "JsonTable", "finite", "json_text", "read_format"]
 
 #: format of results and plans that this version writes, and the only one that it reads; raised when a key changes its
 #: meaning or is removed
@@ -23,6 +23,11 @@ FORMAT = 1
 _MOST = 10
 
 T = TypeVar("T", bound=BaseModel)
+
+
+def finite(value: float) -> float | None:
+    """A number as JSON has it: None of one that is infinite, or none."""
+    return value if math.isfinite(value) else None
 
 
 def json_text(value: Any, *, indent: int | None = 2) -> str:

@@ -6,14 +6,27 @@ What a run or a study returns stands below `simperf.report`, which draws it. Its
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
 from simperf.errors import InputError, Problem
+from simperf.files import write_packed
 
-__all__ = ["DATA", "PAGE", "PICTURE", "check_name", "data_frame", "drawn", "html_table", "report_module", "write_page"]
+__all__ = [
+    "DATA",
+    "PAGE",
+    "PICTURE",
+    "check_name",
+    "data_frame",
+    "drawn",
+    "html_table",
+    "report_module",
+    "write_document",
+    "write_page",
+]
 
 #: how names of files of a kind end, what is said of others, and what is expected
 Kind = tuple[tuple[str, ...], str, str]
@@ -40,6 +53,19 @@ def check_name(path: str | os.PathLike[str], kind: Kind) -> None:
         raise InputError(Problem("the name of a file is expected", value=repr(path), expected=expected))
     if not os.fspath(path).lower().endswith(endings):
         raise InputError(Problem(message, file=os.fspath(path), expected=expected))
+
+
+def write_document(path: str | os.PathLike[str], document: Mapping[str, Any]) -> None:
+    """Write plain data as ``.json`` or ``.json.gz``, whole or not at all; the same data give the same bytes.
+
+    Raises
+    ------
+    InputError
+        Another name, or the file cannot be written.
+    """
+    check_name(path, DATA)
+    text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    write_packed(path, text.encode("utf-8"))
 
 
 def write_page(path: str | os.PathLike[str], made: Callable[[Any], str]) -> None:

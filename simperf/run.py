@@ -144,9 +144,9 @@ def _play(
     recorder = Recorder() if record else None
     most = None if scenario.force else limit or MOST_EVENTS
     if most is not None and scenario.program.events(scenario.parameters) > most:
-        from simperf.programs.event_limit import refuse_excess
+        from simperf.programs.event_limit import refuse_many_events
 
-        refuse_excess(scenario.program, scenario.parameters, most)
+        refuse_many_events(scenario.program, scenario.parameters, most)
     session = session_of(scenario, recorder=recorder, most=most)
     if watch is not None:
         watch(session.simulation)

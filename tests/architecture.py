@@ -3,7 +3,8 @@
 An import counts wherever it stands: at the top of a file, inside a function, under ``TYPE_CHECKING``. That imports
 point one way between packages is held by import-linter (pyproject.toml). A function or method takes at most `MOST`
 parameters: one that needs more wants a type. Declarations of the command line, and what `dataclass` writes, are free.
-A class at the top of a file has a name that no other has. A test reads private names of its own package at most.
+A class at the top of a file has a name that no other has. A module reads private names of its own at most, a test those
+of its own package.
 """
 
 from __future__ import annotations
@@ -146,23 +147,24 @@ def reads(tree: ast.AST, package: str) -> Iterator[tuple[int, str]]:
 
 
 def private_reads(package: Path, tests: Path) -> list[str]:
-    """Private names of another package that a test imports, reads or replaces, in words.
+    """Private names of another module that a module reads, and of another package that a test reads or replaces.
 
     The package of ``tests/study/test_plan.py`` is ``simperf.study``. Tests beside these folders have all of them.
     """
     known = modules(package)
-    found = []
+    allowed = [(path, f"{name}.", package) for name, path in known.items()]
     for path in sorted(tests.rglob("*.py")):
         own = path.relative_to(tests).parts[0]
-        if own.endswith(".py"):
-            continue
-        allowed = f"{package.name}.{own}."
-        for line, target in reads(ast.parse(path.read_text("utf-8"), str(path)), package.name):
+        allowed.append((path, "" if own.endswith(".py") else f"{package.name}.{own}.", tests))
+    found = []
+    for path, own, root in allowed:
+        for line, target in reads(ast.parse(path.read_text("utf-8"), str(path)), package.name) if own else ():
             source, _, name = target.rpartition(".")
             module = next((one for one in prefixes(source) if one in known), None)
             private = name.startswith("_") and not name.startswith("__")
-            if private and module and not f"{module}.".startswith(allowed):
-                found.append(f"{path.relative_to(tests.parent)}:{line} reads {name} of {source}")
+            private = private and (root == tests or source == module)  # a class reads what its base keeps for it
+            if private and module and not f"{module}.".startswith(own):
+                found.append(f"{path.relative_to(root.parent)}:{line} reads {name} of {source}")
     return found
 
 

@@ -129,5 +129,10 @@ def test_a_private_name_of_another_package_is_found(tmp_path, text, told):
     assert private_reads(folder, tests) == ([] if told is None else [f"tests/till/test_till.py{told}"])
 
 
-def test_no_test_reads_private_names_of_another_package():
+def test_a_private_name_of_another_module_of_the_package_is_found(tmp_path):
+    folder = package(tmp_path, stock="_count = 1\n_count += 1", till="def later():\n    from shop.stock import _count")
+    assert private_reads(folder, tmp_path / "tests") == ["shop/till.py:2 reads _count of shop.stock"]
+
+
+def test_no_module_and_no_test_reads_private_names_of_another():
     assert private_reads(ROOT / "simperf", ROOT / "tests") == []

@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from statistics import median
 
 from simperf.accuracy.large_cases import LargeCase, LeftOut
-from simperf.accuracy.summary import percentile_90
 from simperf.errors import SimperfError
 from simperf.memory import DRIVER
 from simperf.workload.transformers.flops import step_flops
 
-__all__ = ["GAIN", "FamilySummary", "LargeGrade", "baseline", "grade", "reasons_counted", "summaries"]
+__all__ = ["GAIN", "LargeGrade", "baseline", "grade", "reasons_counted"]
 
 
 #: quantity of a feature's gain
@@ -33,7 +32,7 @@ class LargeGrade:
     case : LargeCase
     quantity : str
         ``"time"`` [s], or ``"memory"`` [B] of one stage; ``"fits"``, which is 1 if the job does and else 0; a ratio
-        of two schedules, or the gain in utilisation of a feature (`simperf.accuracy.large_ratios`) [1].
+        of two schedules, or the gain in utilisation of a feature [1].
     stage : int
         Of a pipeline, for memory; -1 where no rank is named.
     measured : float
@@ -164,65 +163,6 @@ def _of_memory(one: LargeCase, predicted: Sequence[float]) -> Iterator[LargeGrad
     for stage, measured in sorted(by_stage.items()):
         most = measured == max(by_stage.values())
         yield LargeGrade(one, "memory", stage, measured, predicted[stage], peer=peer if most else math.nan)
-
-
-@dataclass(frozen=True, slots=True)
-class FamilySummary:
-    """Errors of a family's quantity.
-
-    Parameters
-    ----------
-    family, quantity : str
-    count : int
-    median, p90, worst, bias : float
-        Of the absolute errors, and the median of the signed ones [1].
-    simple, peer : float
-        Medians of the absolute errors of the simple model, and of the peer on its rows [1]; NaN without any.
-    beside_peer : float
-        Median of the absolute errors on the peer's rows [1].
-    """
-
-    family: str
-    quantity: str
-    count: int
-    median: float
-    p90: float
-    worst: float
-    bias: float
-    simple: float
-    peer: float
-    beside_peer: float
-
-
-def summaries(grades: Iterable[LargeGrade]) -> list[FamilySummary]:
-    """Medians by family and quantity, in the order of the grades."""
-    groups: dict[tuple[str, str], list[LargeGrade]] = {}
-    for one in grades:
-        groups.setdefault((one.case.family, one.quantity), []).append(one)
-    return [_summary(*key, rows) for key, rows in groups.items()]
-
-
-def _summary(family: str, quantity: str, rows: Sequence[LargeGrade]) -> FamilySummary:
-    signed = [one.error() for one in rows]
-    errors = sorted(map(abs, signed))
-    with_peer = [one for one in rows if not math.isnan(one.peer)]
-    return FamilySummary(
-        family,
-        quantity,
-        len(rows),
-        median(errors),
-        percentile_90(errors),
-        errors[-1],
-        median(signed),
-        _median(one.error("simple") for one in rows),
-        _median(one.error("peer") for one in with_peer),
-        _median(one.error() for one in with_peer),
-    )
-
-
-def _median(errors: Iterable[float]) -> float:
-    found = [abs(error) for error in errors if not math.isnan(error)]
-    return median(found) if found else math.nan
 
 
 def reasons_counted(left: Iterable[LeftOut]) -> Mapping[tuple[str, str], int]:

@@ -19,11 +19,9 @@ from simperf.training.job import Job
 from simperf.training.pipelined.fitting_changes import Divided
 from simperf.training.replica import Dimensions
 from simperf.training.strategies import GRADIENT_BUCKET, ModelParallel
-from simperf.workload.mixed import training_precision
-from simperf.workload.transformers.flops import again_flops, tuning_flops
 from simperf.workload.transformers.transformer_file import transformer_table
 
-__all__ = ["FROZEN", "case_tables", "case_time", "counted_memory", "utilisation"]
+__all__ = ["FROZEN", "case_job", "case_tables", "case_time", "counted_memory"]
 
 #: steps that are played; all but the first are told
 _STEPS = 2
@@ -165,36 +163,14 @@ def _case_memory(case: LargeCase) -> tuple[StageMemory, ...]:
     InputError
         What cannot be divided.
     """
-    job, model, strategy = _job(case)
+    job, model, strategy = case_job(case)
     assert job.layout is not None
     architecture, allocator = case.machine.gpu.architecture, job.stack.allocator
     return Divided(model, job.layout, strategy, job.batch, architecture, allocator=allocator).memory()
 
 
-def utilisation(case: LargeCase, time: float) -> float:
-    """The larger of a step's model FLOP and hardware FLOP utilisation, [1]; 0 of unknown peaks and narrow products.
-
-    Where products are of fewer bits than the peak of which a run tells them, they have no bound.
-
-    Parameters
-    ----------
-    case : LargeCase
-    time : float
-        Of an iteration [s].
-    """
-    job, model, strategy = _job(case)
-    peak = float(case.machine.gpu.peak.get(training_precision(model.precision).matrix, 0.0))
-    flops = tuning_flops(model.model, model.adapters, model.documents)
-    again = again_flops(model.model, strategy.recompute, model.adapters, model.documents)
-    return (
-        (flops + again) * job.batch / case.gpus / time / peak
-        if peak and model.kernels.products == "as-weights"
-        else 0.0
-    )
-
-
-def _job(case: LargeCase) -> tuple[Job, Dimensions, ModelParallel]:
-    """The job of a case, its model and its strategy."""
+def case_job(case: LargeCase) -> tuple[Job, Dimensions, ModelParallel]:
+    """Return the job of a case, its model and its strategy."""
     scenario = make_scenario(_tables(case, {}))
     assert scenario.program.options is not None
     job: Job = scenario.program.options.made(scenario.parameters)

@@ -7,8 +7,6 @@ some of its rows again.
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -24,7 +22,7 @@ from simperf.accuracy.large_ratios import schedule_ratios
 from simperf.accuracy.memory_formula import formula_memory
 from simperf.accuracy.questions import LARGE_MEMORY, LARGE_TIME
 from simperf.accuracy.validation import ValidationRow
-from simperf.file_bytes import read_text
+from simperf.csv_file import read_csv
 
 __all__ = ["StoredGrade", "large_rows", "read_stored", "stored_grades", "stored_row"]
 
@@ -88,7 +86,7 @@ def stored_row(one: LargeGrade | LeftOut, case: LargeCase, played: str) -> Store
 def read_stored(path: str | os.PathLike[str]) -> list[StoredGrade]:
     """Read a stored table."""
     found = []
-    for line in csv.DictReader(io.StringIO(read_text(os.fspath(path)))):
+    for _, line in read_csv(path).records():
         predicted, error, simple = (float(line[name]) for name in ("predicted", "error", "simple"))
         family, case, quantity = (line[name] for name in ("family", "case", "quantity"))
         digest, played, failure = (line[name] for name in ("digest", "played", "failure"))

@@ -6,8 +6,6 @@ is the same in all of its rows; the tables are CSV with gzip.
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,8 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from simperf.csv_file import CsvFile, parse_csv
 from simperf.errors import InputError, Problem
-from simperf.file_bytes import read_bytes, unpacked
+from simperf.file_bytes import decode, read_bytes, unpacked
 from simperf.hardware import Catalog
 from simperf.hardware.gpu_names import gpu_of_driver
 from simperf.json_file import read_json
@@ -136,20 +135,19 @@ def shape_tables(folder: str | os.PathLike[str], kind: str) -> Iterator[ShapeTab
 
 def _table(path: Path, kind: str, entry: Mapping[str, Any], source: str) -> ShapeTable:
     """One table with its constants as columns."""
-    header, rows = _unpacked(path)
+    table = _unpacked(path)
+    header, rows = table.names, table.rows[1:]
     named = [str(column) for column in entry.get("columns", ())]
     if header != named:
         message, read = "columns are not those of the index", ",".join(header)
         raise InputError(Problem(message, file=str(path), line=1, value=read, expected=",".join(named)))
-    for number, row in enumerate(rows, 2):
-        if len(row) != len(header):
-            message = f"{len(row)} values in a table of {len(header)} columns"
-            raise InputError(Problem(message, file=str(path), line=number, expected="a value for each column"))
+    table.refuse_uneven()
     columns: dict[str, NDArray[Any]] = {}
     for position, name in enumerate(header):
-        key, values = _column(path, name, [row[position] for row in rows])
+        texts = [row.cells[position] for row in rows]
+        key, values = _column(path, name, texts)
         if key in _SIZES.get(kind, ()):
-            _verify_sizes(path, key, values, [row[position] for row in rows])
+            _verify_sizes(path, key, values, texts)
         columns[key] = values
     constant = dict(entry.get("constant", {}))
     device = str(constant.pop("device", ""))
@@ -161,19 +159,15 @@ def _table(path: Path, kind: str, entry: Mapping[str, Any], source: str) -> Shap
     return ShapeTable(kind, device, known.name if known else "", where, columns)
 
 
-def _unpacked(path: Path) -> tuple[list[str], list[list[str]]]:
+def _unpacked(path: Path) -> CsvFile:
     """Header and rows of a table."""
-    try:
-        expected = "a table of CSV with gzip"
-        data = unpacked(read_bytes(path, most=_LARGEST, expected=expected), str(path), most=_LARGEST, expected=expected)
-        lines = list(csv.reader(io.StringIO(data.decode("utf-8"))))
-    except (ValueError, csv.Error) as error:
-        raise InputError(Problem(f"not a table of CSV with gzip: {error}", file=str(path))) from None
-    if not lines:
-        raise InputError(
-            Problem("an empty table of CSV", file=str(path), expected="a header, and a row for each measurement")
-        )
-    return lines[0], [line for line in lines[1:] if line]
+    name, expected = str(path), "a table of CSV with gzip"
+    data = unpacked(read_bytes(path, most=_LARGEST, expected=expected), name, most=_LARGEST, expected=expected)
+    if not data.strip():
+        expected = "a header, and a row for each measurement"
+        raise InputError(Problem("an empty table of CSV", file=name, expected=expected))
+    what = "not a table of CSV with gzip"
+    return parse_csv(decode(data, name, what=what), name, what=what, expected="a value for each column")
 
 
 def _column(path: Path, name: str, texts: list[str]) -> tuple[str, NDArray[Any]]:

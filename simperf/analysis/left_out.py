@@ -24,7 +24,6 @@ the next one's, and the interval reaches as far below the prediction as above it
 
 from __future__ import annotations
 
-import csv
 import math
 import sys
 from bisect import bisect_left, bisect_right
@@ -35,6 +34,7 @@ from pathlib import Path
 
 from simperf.analysis.chance import COVERAGE
 from simperf.analysis.questions import COLLECTIVES, KERNELS, LARGE, ONE_GPU, PLANS, SCALING
+from simperf.csv_file import read_csv
 from simperf.time_use import LAUNCH_THREAD_BUSY
 
 __all__ = [
@@ -264,14 +264,13 @@ def read_errors(question: str) -> tuple[LeftOutError, ...]:
     path = error_file(question)
     if not path.exists():
         return ()
-    with path.open(encoding="utf-8", newline="") as file:
-        return tuple(
-            LeftOutError(
-                *(row["group"], row["family"], row["source"], row["gpu"]),
-                *(float(row["difficulty"]), float(row["error"]), int(row["gpus"]), float(row["used"])),
-            )
-            for row in csv.DictReader(file)
+    return tuple(
+        LeftOutError(
+            *(row["group"], row["family"], row["source"], row["gpu"]),
+            *(float(row["difficulty"]), float(row["error"]), int(row["gpus"]), float(row["used"])),
         )
+        for _, row in read_csv(path).records()
+    )
 
 
 @lru_cache(maxsize=64)

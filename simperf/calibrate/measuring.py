@@ -202,9 +202,9 @@ def _seconds(minutes: float | None) -> float:
 
 def _device(training: bool) -> str:
     """The device that is measured if nobody says."""
-    from simperf.calibrate.measure.bench import require_torch
+    from simperf.calibrate.measure.bench import measuring_torch
 
-    return "cuda:0" if training and require_torch().cuda.is_available() else "cpu"
+    return "cuda:0" if training and measuring_torch().cuda.is_available() else "cpu"
 
 
 def _session(

@@ -14,12 +14,12 @@ import math
 import os
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from simperf.calibrate.dataset import Dataset, Measurement, Value
 from simperf.errors import InputError, Problem
 
-__all__ = ["KEPT", "Repeat", "parts", "pool", "refuse_another", "repeated"]
+__all__ = ["KEPT", "parts", "pool", "refuse_another"]
 
 #: share of a point's readings that is kept of several sessions, the faster ones. With 0.6 single operations of another
 #: session are met as closely, but whole steps, which go through disturbed and undisturbed stretches, come out too fast
@@ -105,53 +105,6 @@ def parts(dataset: Dataset) -> tuple[str, ...]:
     known = str(dataset.made.get("parts", ""))
     readings = repr([(point.key, point.samples) for point in dataset]).encode()
     return tuple(known.split()) or (hashlib.sha256(readings).hexdigest()[:12],)
-
-
-@dataclass(frozen=True, slots=True)
-class Repeat:
-    """Error of the other sessions' readings of the very same points, as a prediction of one session's.
-
-    No model of those sessions can do much better, unless it averages over what disturbed them.
-
-    Parameters
-    ----------
-    session : int
-        Which one was left out, from 0.
-    series : str
-    points : int
-    error : float
-        Mean size of the others' pooled reading over its own, less 1 [1].
-    """
-
-    session: int
-    series: str
-    points: int
-    error: float
-
-
-def repeated(sessions: Sequence[Dataset]) -> tuple[Repeat, ...]:
-    """Errors of the other sessions' readings as predictions of each one's: leaving out one at a time, by series.
-
-    Parameters
-    ----------
-    sessions : sequence of Dataset
-        Of one machine; one alone says nothing.
-
-    Examples
-    --------
-    >>> one, two = (Dataset("", measurements=(Measurement("x", {}, (time,)),)) for time in (2.0, 3.0))
-    >>> [round(found.error, 2) for found in repeated([one, two])]
-    [0.5, 0.33]
-    """
-    found: list[Repeat] = []
-    for index, left in enumerate(sessions if len(sessions) > 1 else ()):
-        others = {point.key: point.median for point in pool([*sessions[:index], *sessions[index + 1 :]])}
-        errors: dict[str, list[float]] = {}
-        for point in left:
-            if point.unit == "s" and point.median > 0 and point.key in others:
-                errors.setdefault(point.series, []).append(abs(others[point.key] / point.median - 1.0))
-        found += [Repeat(index, series, len(each), statistics.fmean(each)) for series, each in errors.items()]
-    return tuple(found)
 
 
 #: versions that must not change between the parts of one data set

@@ -37,14 +37,14 @@ def validate(
     from simperf.cli.outputs import verify_outputs
     from simperf.cli.terminal import note
     from simperf.errors import InputError, Problem
-    from simperf.report.calibration import draw_validation, validation_csv, validation_json, validation_text
+    from simperf.report.calibration import calibration_csv, calibration_json, calibration_text, draw_validation
 
     verify_outputs(plot=plot)
     found = run_validate(profile, data)
     if form == "table":
-        typer.echo(validation_text(found, points=points))
+        typer.echo(calibration_text(found, points=points))
     else:
-        typer.echo((validation_csv if form == "csv" else validation_json)(found).rstrip("\n"))
+        typer.echo((calibration_csv if form == "csv" else calibration_json)(found).rstrip("\n"))
     if plot is not None:
         from simperf.report.style import save
 

@@ -39,12 +39,12 @@ def trace(
 ) -> None:
     """Record one training step of a torch model, on torch's meta device: no GPU, no memory, no weights."""
     from simperf.cli.terminal import note
-    from simperf.workload.modelfile import check_name, write_model
+    from simperf.workload.modelfile import check_model_name, write_model
     from simperf.workload.optimizers import optimizer_steps
     from simperf.workload.trace import load_target, parse_input, require_torch, trace_model
     from simperf.workload.trace.loss import find_loss
 
-    check_name(target_file)
+    check_model_name(target_file)
     for text in inputs:
         parse_input(text)
     find_loss(loss)

@@ -3,7 +3,7 @@
 from simperf.collectives.algorithms import ALGORITHMS, algorithms, collective, make_plan, options_of
 from simperf.collectives.execute import Execution, collective_event, execute
 from simperf.collectives.placement import Transport, Wired
-from simperf.collectives.plan import COLLECTIVES, Channel, Phase, Plan, Round
+from simperf.collectives.plan import COLLECTIVES, Channel, Phase, Plan, Round, bus_factor
 
 __all__ = [
     "ALGORITHMS",
@@ -16,6 +16,7 @@ __all__ = [
     "Transport",
     "Wired",
     "algorithms",
+    "bus_factor",
     "collective",
     "collective_event",
     "execute",

@@ -10,15 +10,14 @@ in *pipeline* style (`simperf.collectives.plan`) without simulating it send by s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from simperf.collectives.links import FloatArray
-from simperf.collectives.plan import Channel, IntArray, Phase, Plan, busiest
+from simperf.collectives.plan import Channel, IntArray, Plan, busiest
 from simperf.collectives.plans.trees import tree_phase
 
-__all__ = ["PASSES", "chains", "first_arrival", "longest", "pipelined", "sends_in_turn", "turned"]
+__all__ = ["PASSES", "chains", "first_arrival", "longest", "sends_in_turn", "turned"]
 
 #: times that a chunk goes around the ring
 PASSES = {"all-reduce": 2, "reduce-scatter": 1, "all-gather": 1}
@@ -68,16 +67,6 @@ def chains(name: str, orders: Sequence[Sequence[int]], shares: Sequence[float], 
     channels = tuple(Channel((phase,), chunks, share) for phase, share in zip(phases, shares, strict=True))
     sent = busiest(channels, nranks) if nranks <= MOST_COUNTED else 1.0
     return Plan(name, "multi-ring", nranks, channels, max(phase.nrounds for phase in phases), sent)
-
-
-def pipelined(plan: Plan) -> Plan:
-    """The same rings with sends that do not wait for each other: what a channel is the flow of."""
-
-    def piped(channel: Channel) -> Channel:
-        rounds = [phase.make(index) for phase in channel.phases for index in range(phase.nrounds)]
-        return replace(channel, phases=(Phase(len(rounds), rounds.__getitem__, "pipeline"),))
-
-    return replace(plan, channels=tuple(piped(channel) for channel in plan.channels))
 
 
 def turned(orders: Sequence[Sequence[int]], groups: Sequence[Sequence[int]], by: int) -> list[list[int]]:

@@ -26,7 +26,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from simperf.errors import InputError, Problem
+from simperf.errors import InputError, Problem, UnknownNameError
 
 __all__ = [
     "COLLECTIVES",
@@ -306,13 +306,27 @@ def chunk_sizes(
 
 
 def bus_factor(collective: str, nranks: int) -> float:
-    """Factor from algbw to busbw, as nccl-tests defines it (doc/PERFORMANCE.md there).
+    """Ratio busbw / algbw [1] of a collective over `nranks` ranks, as nccl-tests defines it (doc/PERFORMANCE.md there).
+
+    algbw is S / t. The factor corrects it by what each rank must move at least, so that busbw compares with the rate of
+    a link whatever the number of ranks. S is the full vector: of all-gather and reduce-scatter the parts of all ranks.
+
+    Raises
+    ------
+    UnknownNameError
+        No such collective.
+    InputError
+        Less than one rank.
 
     Examples
     --------
     >>> bus_factor("all-reduce", 8), bus_factor("all-gather", 4), bus_factor("broadcast", 4)
     (1.75, 0.75, 1.0)
     """
+    if collective not in COLLECTIVES:
+        raise UnknownNameError("collective", collective, COLLECTIVES)
+    if nranks < 1:
+        raise InputError(Problem("at least one rank is needed", key="nranks", value=str(nranks)))
     part = (nranks - 1) / nranks
     if collective == "all-reduce":
         return 2 * part

@@ -1,4 +1,4 @@
-"""Times of single operations and messages, alone: roofline, alpha-beta, measured tables. Pure functions of sizes."""
+"""Times of single operations, alone: roofline, fitted constants, tiles. Pure functions of sizes."""
 
 from typing import TYPE_CHECKING
 
@@ -11,10 +11,8 @@ if TYPE_CHECKING:
     from simperf.cost.roofline import SHARPNESS, Roofline
     from simperf.cost.roofline_draws import Miss, Unseen, UnseenRoofline, sort_of
     from simperf.cost.rows import RowLaunch, pressure, row_launch
-    from simperf.cost.seams import GpuRates, OpCost, OpModel, SizeModel
+    from simperf.cost.seams import GpuRates, OpCost, OpModel
     from simperf.cost.settings import CostSettings, ProcessorCalls
-    from simperf.cost.sizes import AlphaBeta, FixedTime, PiecewiseAlphaBeta, Pipelined
-    from simperf.cost.table import Estimate, MeasuredTable
     from simperf.cost.tiles import Tiling, tiling
 else:
     __getattr__, __dir__ = public_names(
@@ -25,10 +23,8 @@ else:
             "formulas": ("MatrixConstants", "matrix_time", "row_time", "stream_time"),
             "roofline": ("SHARPNESS", "Roofline"),
             "rows": ("RowLaunch", "pressure", "row_launch"),
-            "seams": ("GpuRates", "OpCost", "OpModel", "SizeModel"),
+            "seams": ("GpuRates", "OpCost", "OpModel"),
             "settings": ("CostSettings", "ProcessorCalls"),
-            "sizes": ("AlphaBeta", "FixedTime", "PiecewiseAlphaBeta", "Pipelined"),
-            "table": ("Estimate", "MeasuredTable"),
             "tiles": ("Tiling", "tiling"),
             "roofline_draws": ("Miss", "Unseen", "UnseenRoofline", "sort_of"),
         },
@@ -36,25 +32,18 @@ else:
 
 __all__ = [
     "SHARPNESS",
-    "AlphaBeta",
     "CostSettings",
-    "Estimate",
     "FittedRoofline",
-    "FixedTime",
     "GpuRates",
     "MatrixConstants",
     "MeasuredCollective",
     "MeasuredCollectives",
-    "MeasuredTable",
     "Miss",
     "OpCost",
     "OpModel",
-    "PiecewiseAlphaBeta",
-    "Pipelined",
     "ProcessorCalls",
     "Roofline",
     "RowLaunch",
-    "SizeModel",
     "Tiling",
     "Unseen",
     "UnseenRoofline",

@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 
 from simperf.workload.op import Op
 
-__all__ = ["GpuRates", "OpCost", "OpModel", "SizeModel", "peak_share", "regime_of"]
+__all__ = ["GpuRates", "OpCost", "OpModel", "peak_share", "regime_of"]
 
 
 class GpuRates(Protocol):
@@ -125,11 +125,3 @@ class OpModel(Protocol):
 
     def cost(self, op: Op) -> OpCost:
         """Cost of `op` alone on the device."""
-
-
-@runtime_checkable
-class SizeModel(Protocol):
-    """Says how long a message, a copy or a request of some size takes."""
-
-    def time(self, nbytes: float) -> float:
-        """Time for `nbytes` [B] in seconds."""

@@ -32,7 +32,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["MANY", "TIE", "columns", "fill", "fill_many", "refill"]
+__all__ = ["MANY", "TIE", "fill", "fill_many", "refill"]
 
 #: Levels that differ by less than this, relatively, are one level: a tie that rounding
 #: has split is mended, and equal flows get equal rates.
@@ -111,33 +111,13 @@ def fill(routes: Routes, capacities: Sequence[float], loads: Sequence[float], li
     return levels
 
 
-def columns(routes: Routes) -> Indices:
-    """Return routes of unlike length as a table: link i becomes i + 1, and 0 is no link.
-
-    Parameters
-    ----------
-    routes : sequence of sequence of int
-        Links that each route crosses.
-
-    Returns
-    -------
-    numpy.ndarray of int, shape (longest route, routes)
-        ``[k, i]`` is the k-th link of route i.
-    """
-    table = np.zeros((max(map(len, routes), default=0), len(routes)), dtype=np.intp)
-    for column, route in enumerate(routes):
-        for row, link in enumerate(route):
-            table[row, column] = link + 1
-    return table
-
-
 def fill_many(routes: Indices, capacities: Floats, loads: Floats, limits: Floats) -> Floats:
     """Return the level at which each route is frozen; for many routes.
 
     Parameters
     ----------
     routes : numpy.ndarray of int, shape (longest route, routes)
-        As `columns` gives them.
+        ``[k, i]`` is the k-th link of route i: link n as n + 1, and 0 is no link.
     capacities : numpy.ndarray of float, shape (1 + links,)
         Capacity of each link [B/s]; the first, of no link, is infinite.
     loads, limits : numpy.ndarray of float, shape (routes,)

@@ -10,7 +10,7 @@ from simperf.errors import InputError, Problem
 from simperf.programs.registry import ProgramSpec
 from simperf.units import Unit, format_quantity
 
-__all__ = ["refuse_excess"]
+__all__ = ["refuse_many_events"]
 
 #: steps of the search for the value that would do
 _STEPS = 8
@@ -18,7 +18,7 @@ _STEPS = 8
 _ROUNDED = 0.01
 
 
-def refuse_excess(spec: ProgramSpec, given: Mapping[str, Any], most: float) -> None:
+def refuse_many_events(spec: ProgramSpec, given: Mapping[str, Any], most: float) -> None:
     """Refuse a run that would simulate more events than `most`.
 
     Parameters

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import os
 
+from simperf.csv_file import read_csv
 from simperf.errors import InputError, Problem
-from simperf.file_bytes import read_text
 
 __all__ = ["read_shares"]
 
@@ -32,11 +31,8 @@ def read_shares(path: str | os.PathLike[str]) -> list[float]:
     name = os.fspath(path)
     if not os.path.exists(name):
         raise InputError(Problem("there is no such file", key="expert_shares_file", value=name, expected=_EXPECTED))
-    text = read_text(path, most=_MOST, what="shares of experts", expected=_EXPECTED)
     shares, width = list[float](), 0
-    for line, row in enumerate(csv.reader(text.splitlines()), start=1):
-        if not row:
-            continue
+    for line, row in read_csv(path, most=_MOST, what="shares of experts", expected=_EXPECTED).rows:
         if width and len(row) != width:
             message, value = f"the line has {len(row)} numbers, those before it {width}", ",".join(row)
             raise InputError(Problem(message, file=name, line=line, value=value, expected=f"{width} numbers"))

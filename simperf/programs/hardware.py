@@ -152,7 +152,6 @@ def sends(
     nbytes: Bytes = 1e6,
     n: Count = 1,
     in_flight: Count = 1,
-    both_ways: bool = False,
 ) -> Program:
     """Send messages from one node of the machine to another.
 
@@ -168,18 +167,15 @@ def sends(
         messages, in order
     in_flight : int
         messages that are asked for before the first of them has arrived
-    both_ways : bool
-        the other direction sends the same at the same time
     """
     under_way: deque[simpy.Event] = deque()
     for _ in range(n):
         if len(under_way) == in_flight:
             yield under_way.popleft()
-        event = m.send(source, target, nbytes)
-        under_way.append(event & m.send(target, source, nbytes) if both_ways else event)
+        under_way.append(m.send(source, target, nbytes))
     while under_way:
         yield under_way.popleft()
-    m.work("payload", n * nbytes * (1 + both_ways), "B")
+    m.work("payload", n * nbytes, "B")
     m.metric("time per message", m.now / n, "s")
     m.metric("bandwidth", n * nbytes / m.now if m.now else 0.0, "B/s")
 

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from simperf.calibrate.fit import Data, FitSet, Model, SeriesFit
     from simperf.calibrate.validate import Validation
 
-__all__ = ["draw_fit", "draw_validation", "plot_fits", "validation_csv", "validation_json", "validation_text"]
+__all__ = ["calibration_csv", "calibration_json", "calibration_text", "draw_fit", "draw_validation", "plot_fits"]
 
 
 #: error up to which the axis of a picture stays linear; where one is larger, it goes by logarithms beyond 1 [1]
 _FAR = 3.0
 
 
-def validation_text(found: Validation, *, points: bool = False) -> str:
+def calibration_text(found: Validation, *, points: bool = False) -> str:
     """A table of errors by series, fitted and held out apart; with `points`, a line a point as well."""
     from rich.console import Group
     from rich.text import Text
@@ -85,12 +85,12 @@ def _rows(found: Validation) -> list[dict[str, Any]]:
     ]
 
 
-def validation_json(found: Validation) -> str:
+def calibration_json(found: Validation) -> str:
     """Every point as JSON."""
     return json_text(_rows(found), indent=1)
 
 
-def validation_csv(found: Validation) -> str:
+def calibration_csv(found: Validation) -> str:
     """Every point as CSV."""
     import csv
     import io

@@ -18,7 +18,7 @@ from simperf.units import format_quantity
 if TYPE_CHECKING:
     from simperf.analysis.ranking import Ranking
 
-__all__ = ["against", "answer_note", "answer_words", "interval_words", "limit_words", "multiple", "numbers"]
+__all__ = ["against", "answer_note", "answer_words", "interval_words", "limit_words", "multiple", "numbers", "percent"]
 
 #: ratio from which it is written as a whole number [1]
 _MANY = 1e4
@@ -89,9 +89,9 @@ def limit_words(result: Result) -> list[tuple[str, str]]:
     if result.spans:
         states = {"idle": "nothing is active", "bubble-bound": "stages wait for each other"}
         state = states.get(bound.name, "busy")
-        rows.append(("regime", f"{bound.name} ({state} for {_percent(bound.share)} of the time)"))
+        rows.append(("regime", f"{bound.name} ({state} for {percent(bound.share)} of the time)"))
     if limit is not None:
-        share = _percent(limit.utilisation)
+        share = percent(limit.utilisation)
         state = f"{share} used" if limit.kind in ("link", "host") else f"at work for {share} of the time"
         rows.append(("busiest", f"{limit.name} ({limit.kind}), {state}"))
     if room is not None:
@@ -103,7 +103,7 @@ def limit_words(result: Result) -> list[tuple[str, str]]:
     for category in moving:
         found = overlap(result, category)
         if found.total > 0:
-            text = f"{_percent(found.share)} of {format_quantity(found.total, 's')} hidden under kernels"
+            text = f"{percent(found.share)} of {format_quantity(found.total, 's')} hidden under kernels"
             rows.append((category, text))
     return rows
 
@@ -120,5 +120,6 @@ def numbers(cells: Iterable[object]) -> bool:
     return bool(said) and all(_NUMBER.match(cell) for cell in said)
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
+    """A share in percent, with three digits."""
     return f"{share * 100:.3g} %"

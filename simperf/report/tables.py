@@ -12,7 +12,7 @@ from simperf.analysis.breakdown import breakdown
 from simperf.analysis.check import Check
 from simperf.analysis.limits import utilisation
 from simperf.report.fitted_table import FittedTable
-from simperf.report.phrases import answer_note, answer_words, interval_words, limit_words
+from simperf.report.phrases import answer_note, answer_words, interval_words, limit_words, percent
 from simperf.report.terminal import bar, columns, titled, to_lines, to_text, unicode_output
 from simperf.results import Result
 from simperf.units import format_quantity
@@ -247,10 +247,6 @@ def _limits(result: Result) -> RenderableType:
     return FittedTable((), rows or [["unknown: neither a timeline nor resources were recorded"]])
 
 
-def _percent(share: float) -> str:
-    return f"{share * 100:.3g} %"
-
-
 def _checks(checks: Sequence[Check]) -> RenderableType:
     from rich.text import Text
 
@@ -269,7 +265,7 @@ def _resources(result: Result) -> RenderableType:
         use = result.resources[name]
         capacity = format_quantity(use.capacity, _CAPACITY.get(use.kind, "1"))
         of = {"device": "", "host": f"of {capacity} cores", "memory": f"of {capacity}"}.get(use.kind, f"of {capacity}")
-        rows.append([name, use.kind, _percent(shares[name]) if shares[name] > 0 else "-", of])
+        rows.append([name, use.kind, percent(shares[name]) if shares[name] > 0 else "-", of])
     rest = len(result.resources) - min(len(used), _SHOWN)
     grid = FittedTable((), rows)
     return Group(grid, Text(f"{rest} more used less, or not at all")) if rest else grid

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from simperf.errors import InputError, Problem, UnknownNameError, nearest
-from simperf.files import write_bytes
+from simperf.files import read_toml, write_bytes
 
 __all__ = ["copy_scenario", "files_beside", "find_scenario", "shipped_folder", "shipped_scenarios"]
 
@@ -105,7 +104,7 @@ def copy_scenario(name: str, target: str | os.PathLike[str] = "") -> Path:
 def files_beside(path: Path) -> list[Path]:
     """Files in the folder of a scenario that its values name, such as a trace, sorted by name."""
     known = {one.name for one in path.parent.iterdir() if one.is_file() and one.suffix != ".toml"}
-    return [path.parent / name for name in sorted(known & set(_texts(tomllib.loads(path.read_text("utf-8")))))]
+    return [path.parent / name for name in sorted(known & set(_texts(read_toml(path).data)))]
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -19,6 +19,7 @@ from simperf.answer import TIME
 from simperf.errors import InputError, Problem
 from simperf.files import TomlFile
 from simperf.hardware import Machine
+from simperf.json_format import finite
 from simperf.results import Result
 from simperf.run import MOST_EVENTS
 from simperf.scenario import Scenario, make_scenario
@@ -187,7 +188,7 @@ def result_row(task: Mapping[str, Any], result: Result) -> Row:
         "regime": regime(result).name if result.spans else "",
         "limited_by": limit.name if limit else "",
         "floor": result.floor[1],
-        "metrics": {name: [_finite(metric.value), metric.unit] for name, metric in result.metrics.items()},
+        "metrics": {name: [finite(metric.value), metric.unit] for name, metric in result.metrics.items()},
         "work": {name: [amount.value, amount.unit] for name, amount in result.work.items()},
     }
     if result.unused:
@@ -223,10 +224,6 @@ def failed_row(task: Mapping[str, Any], error: str) -> Row:
 
 def _head(task: Mapping[str, Any]) -> Row:
     return {"point": task["point"], "set": dict(task["set"]), "seed": task["seed"]}
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def _with_machine(scenario: Scenario, data: Mapping[str, Any], folder: str) -> Scenario:

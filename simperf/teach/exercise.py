@@ -14,7 +14,7 @@ from simperf.run import run
 from simperf.scenario import load_scenario
 from simperf.units import format_quantity, parse
 
-__all__ = ["Exercise", "Feedback", "Language", "Measure", "Words"]
+__all__ = ["Exercise", "Feedback", "Language", "LessonModel", "Measure", "Words"]
 
 Language = Literal["en", "zh"]
 _MESSAGES = {
@@ -31,11 +31,13 @@ _MESSAGES = {
 }
 
 
-class _Model(BaseModel):
+class LessonModel(BaseModel):
+    """A table of a lesson's files: no other keys than its fields."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Words(_Model):
+class Words(LessonModel):
     """Texts of an exercise in one language."""
 
     text: str
@@ -43,7 +45,7 @@ class Words(_Model):
     explain: str
 
 
-class Measure(_Model):
+class Measure(LessonModel):
     """A number that a run gives: a scenario with changes, and the name of the metric.
 
     `over` is another one by which it is divided, for questions such as "how many times faster".
@@ -140,7 +142,7 @@ class Exercise:
         return (min if self.best == "lowest" else max)(self.values, key=score)
 
 
-class ExerciseTable(_Model):
+class ExerciseTable(LessonModel):
     """An ``[[exercise]]`` of a lesson's file."""
 
     en: Words

@@ -11,7 +11,7 @@ from pydantic import Field, ValidationError
 
 from simperf.errors import InputError, SimperfError, UnknownNameError
 from simperf.files import TomlFile, read_toml
-from simperf.teach.exercise import Exercise, ExerciseTable, Language, _Model
+from simperf.teach.exercise import Exercise, ExerciseTable, Language, LessonModel
 from simperf.teach.outcome import Outcome, OutcomeTable
 
 __all__ = ["LANGUAGES", "Lesson", "Text", "find_lesson", "lessons", "lessons_folder"]
@@ -20,7 +20,7 @@ __all__ = ["LANGUAGES", "Lesson", "Text", "find_lesson", "lessons", "lessons_fol
 LANGUAGES: dict[Language, str] = {"en": "English", "zh": "简体中文"}
 
 
-class Text(_Model):
+class Text(LessonModel):
     """A lesson's words in one language; Markdown.
 
     `outcome` says what the number in the headline is, and `predict` asks for it before it is shown, with the settings
@@ -43,7 +43,7 @@ class Text(_Model):
     words: dict[str, str] = Field(default_factory=dict)
 
 
-class _LessonTable(_Model):
+class _LessonTable(LessonModel):
     order: int
     section: str
     minutes: Annotated[int, Field(gt=0, le=240)]

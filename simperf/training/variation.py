@@ -12,10 +12,7 @@ from statistics import NormalDist
 
 from simperf.errors import InputError, Problem
 
-__all__ = ["MEASURED", "expected_deviation", "slowest"]
-
-#: standard deviation of the time that equal GPUs take for the same work, of its mean
-MEASURED = 0.015
+__all__ = ["expected_deviation", "slowest"]
 
 #: of Blom's approximation
 _ALPHA = 0.375

@@ -5,14 +5,13 @@ from __future__ import annotations
 from math import inf
 
 from simperf.errors import InputError, Problem
-from simperf.memory import TensorKind, held
-from simperf.memory import largest_batch as most_samples
+from simperf.memory import TensorKind, held, largest_batch
 from simperf.workload.lowering import lower
 from simperf.workload.mixed import training_precision
 from simperf.workload.precision import PRECISIONS
 from simperf.workload.traced import TracedStep
 
-__all__ = ["largest_batch", "memory"]
+__all__ = ["largest_model_batch", "memory"]
 
 #: what changes from operation to operation
 MOVING: tuple[TensorKind, ...] = ("gradients", "activations", "temporaries")
@@ -81,7 +80,7 @@ def memory(
     return {**parts, "total": sum(parts.values()), "peak": at / end if end else 0.0}
 
 
-def largest_batch(model: TracedStep, capacity: float, *, precision: str = "fp32", optimizer: str = "") -> int:
+def largest_model_batch(model: TracedStep, capacity: float, *, precision: str = "fp32", optimizer: str = "") -> int:
     """Samples that fit into a device memory of `capacity` [B]; 0 if not even one does.
 
     Raises
@@ -95,7 +94,7 @@ def largest_batch(model: TracedStep, capacity: float, *, precision: str = "fp32"
     def need(batch: int) -> float:
         return memory(model, batch, precision=precision, optimizer=optimizer)["total"]
 
-    found = most_samples(need, capacity, most=MOST)
+    found = largest_batch(need, capacity, most=MOST)
     if found == MOST:
         raise InputError(
             Problem("needs no more memory for more samples", key=model.name, expected="a model with activations")

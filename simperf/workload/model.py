@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-from simperf.workload.footprint import largest_batch, memory
+from simperf.workload.footprint import largest_model_batch, memory
 from simperf.workload.step import TrainingStep, training_step
 from simperf.workload.traced import TracedStep, check_batch
 
@@ -67,7 +67,7 @@ class TracedModel(TracedStep):
 
     def largest_batch(self, capacity: float, precision: str = "fp32", *, optimizer: str = "") -> int:
         """Samples that fit into a device memory of `capacity` [B]; 0 if not even one does."""
-        return largest_batch(self, capacity, precision=precision, optimizer=optimizer)
+        return largest_model_batch(self, capacity, precision=precision, optimizer=optimizer)
 
     def changed(self, **fields: Any) -> Self:
         """The model with other fields, and without the steps that were made of it."""

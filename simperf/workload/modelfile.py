@@ -29,7 +29,7 @@ from simperf.workload.traced import (
     TracedOp,
 )
 
-__all__ = ["FORMAT", "built_from", "check_name", "document", "from_document", "read_model", "write_model"]
+__all__ = ["FORMAT", "built_from", "check_model_name", "document", "from_document", "read_model", "write_model"]
 
 FORMAT = "simperf-model-1"
 #: weights of a model; the largest that were trained have 1e12 to 1e13
@@ -234,7 +234,7 @@ def _format(path: str) -> Literal["json", "json.gz", "toml"]:
     raise InputError(Problem("a model is a .json, .json.gz or .toml file", file=path, expected="model.json"))
 
 
-def check_name(path: str | os.PathLike[str]) -> None:
+def check_model_name(path: str | os.PathLike[str]) -> None:
     """Refuse, before any work is done, a name that a model cannot be written to.
 
     Raises

@@ -6,11 +6,12 @@ import math
 import pytest
 
 from simperf.accuracy.large_cases import LeftOut, read_large_cases
-from simperf.accuracy.large_grades import baseline, grade, reasons_counted, summaries
+from simperf.accuracy.large_grades import baseline, grade, reasons_counted
 from simperf.accuracy.large_jobs import case_tables, case_time, counted_memory
 from simperf.errors import InputError
 from simperf.scenario import make_scenario
 from tests.accuracy.test_large_cases import CASE, with_
+from tests.truth.family_summaries import family_summaries
 
 
 def cases_of(tmp_path, *cases, family="new"):
@@ -41,7 +42,7 @@ def test_errors_and_medians(tmp_path):
     predicted = {"a": 2.2, "b": 1.9, "c": 2.0}
     rows = list(grade(cases, lambda one: predicted[one.name], None))
     assert [round(one.error(), 3) for one in rows] == [0.1, -0.05, 0.0]
-    (found,) = summaries(rows)
+    (found,) = family_summaries(rows)
     assert (found.count, found.median, found.worst) == pytest.approx((3, 0.05, 0.1))
     assert (found.simple, found.peer, found.bias) == pytest.approx((0.0, 0.1, 0.0))
 

@@ -7,10 +7,11 @@ import pytest
 
 from simperf.accuracy.large_cases import LargeCase, read_large_cases
 from simperf.accuracy.large_grades import GAIN, LargeGrade
-from simperf.accuracy.large_ratios import feature_gains, schedule_ratios
+from simperf.accuracy.large_ratios import schedule_ratios
 from simperf.accuracy.large_unprinted import completed
 from simperf.workload.transformers.flops import step_flops
 from tests.accuracy.test_large_cases import CASE
+from tests.truth.feature_gains import feature_gains
 
 
 def case(tmp_path, **how):

@@ -1,10 +1,9 @@
-"""regime, overlap, limits, bandwidth, comparison and check: one small timeline a claim."""
+"""regime, overlap, limits, comparison and check: one small timeline a claim."""
 
 import math
 
 import pytest
 
-from simperf.analysis.bandwidth import algbw, busbw, busbw_factor
 from simperf.analysis.check import check, lookup
 from simperf.analysis.comparison import compare
 from simperf.analysis.limits import activities, busiest, headroom, utilisation
@@ -115,18 +114,6 @@ def test_a_device_with_small_kernels_is_at_work_all_the_time():
 def test_headroom():
     assert headroom(Result("r", 10.0, floors={"bandwidth": 5.0, "compute": 8.0})) == ("compute", 8.0, 1.25)
     assert headroom(Result("r", 10.0)) is None
-
-
-def test_busbw_of_the_book():
-    # 160 MB over 4 ranks, each link 16 GB/s: 2 (n-1)/n S/B = 15 ms, so busbw is the link's rate
-    assert busbw("all-reduce", 4, nbytes=160e6, time=0.015) == pytest.approx(16e9)
-    assert algbw(160e6, 0.015) == pytest.approx(160e6 / 0.015)
-    assert busbw_factor("all-to-all", 4) == busbw_factor("reduce-scatter", 4) == 0.75
-    assert busbw_factor("all-reduce", 1) == 0.0
-    with pytest.raises(UnknownNameError, match="all-reduce"):
-        busbw_factor("all-reduc", 4)
-    with pytest.raises(InputError):
-        busbw_factor("broadcast", 0)
 
 
 def test_comparison_says_what_explains_the_difference():

@@ -6,6 +6,7 @@ What the profile of the other sessions says of each, and what their very reading
 from __future__ import annotations
 
 import argparse
+import statistics
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,16 +16,57 @@ import numpy as np
 
 from simperf.calibrate.dataset import Dataset
 from simperf.calibrate.fit import fit_dataset
-from simperf.calibrate.sessions import pool, repeated
+from simperf.calibrate.sessions import pool
 from simperf.calibrate.steps import step_predictor
 from simperf.calibrate.validate import Checked, validate
 from simperf.hardware import Catalog, ProfilePart
 from tests.calibrate.synthetic import write_profile
 
-__all__ = ["Left", "left_out"]
+__all__ = ["Left", "Repeat", "left_out", "repeated"]
 
 #: what is summed up of all operations, and of whole steps
 OPERATIONS, STEPS = "all operations", "whole steps"
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """How well the other sessions' readings of the very same points say what a session reads.
+
+    No model of those sessions can do much better, unless it averages over what disturbed them.
+
+    Parameters
+    ----------
+    session : int
+        Which one was left out, from 0.
+    series : str
+    points : int
+    error : float
+        Mean size of the others' pooled reading over its own, less 1 [1].
+    """
+
+    session: int
+    series: str
+    points: int
+    error: float
+
+
+def repeated(sessions: Sequence[Dataset]) -> tuple[Repeat, ...]:
+    """What each session's readings say of another's: leaving out one at a time, by series.
+
+    Parameters
+    ----------
+    sessions : sequence of Dataset
+        Of one machine; one alone says nothing.
+    """
+    found: list[Repeat] = []
+    for index, left in enumerate(sessions if len(sessions) > 1 else ()):
+        others = {point.key: point.median for point in pool([*sessions[:index], *sessions[index + 1 :]])}
+        errors: dict[str, list[float]] = {}
+        for point in left:
+            if point.unit == "s" and point.median > 0 and point.key in others:
+                errors.setdefault(point.series, []).append(abs(others[point.key] / point.median - 1.0))
+        found += [Repeat(index, series, len(each), statistics.fmean(each)) for series, each in errors.items()]
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from simperf.calibrate.fit import fit_dataset
 from simperf.calibrate.steps import measured_part
 from simperf.calibrate.validate import Checked, Validation, validate
 from simperf.hardware import Catalog
-from simperf.report.calibration import validation_json, validation_text
+from simperf.report.calibration import calibration_json, calibration_text
 from simperf.report.fits import fits_markdown
 from simperf.workload import zoo
 from tests.calibrate.synthetic import gpu_dataset, write_profile
@@ -47,7 +47,7 @@ def known(tmp_path_factory):
 def test_it_is_told_in_every_form_beside_the_profile(known):
     profile, data = known
     found = validate(profile, data)
-    assert "two constants" not in validation_text(found)
+    assert "two constants" not in calibration_text(found)
     found = with_baseline(found, data, lines_of(found, data), roofline_steps(profile))
     rows = {(row.name, row.fitted): row for row in found.summaries()}
     gemm, copies = rows["op/gemm", False], rows["copy/h2d-pinned", False]
@@ -55,10 +55,10 @@ def test_it_is_told_in_every_form_beside_the_profile(known):
     assert copies.plain < 0.02  # a line is what it is
     assert rows["queue/depth", True].plain is None
     assert rows["all", True].plain is None  # of some points it says nothing
-    text = validation_text(found)
+    text = calibration_text(found)
     assert f"{gemm.plain:.1%}" in text
     assert text.splitlines()[-1].startswith("two constants") or "two constants: the MAPE" in text
-    (row, *_) = json.loads(validation_json(found))
+    (row, *_) = json.loads(calibration_json(found))
     assert row["two_constants"] == found.points[0].plain
     assert f"| {100 * gemm.plain:.1f} % |" in fits_markdown([], {"x": found})
 

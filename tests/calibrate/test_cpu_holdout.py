@@ -12,10 +12,11 @@ import pytest
 import simperf
 from simperf.calibrate.dataset import Dataset
 from simperf.calibrate.fit import fit_dataset
-from simperf.calibrate.sessions import parts, pool, repeated
+from simperf.calibrate.sessions import parts, pool
 from simperf.calibrate.steps import step_predictor
 from simperf.calibrate.validate import validate
 from simperf.hardware import Catalog
+from tests.calibrate.left_out import repeated
 from tests.calibrate.synthetic import write_profile
 
 pytestmark = pytest.mark.long  # six sessions are fitted: 40 s

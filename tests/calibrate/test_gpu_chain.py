@@ -22,7 +22,7 @@ from simperf.calibrate.measure.task import Task, tasks  # noqa: E402
 from simperf.calibrate.steps import step_predictor  # noqa: E402
 from simperf.calibrate.validate import validate  # noqa: E402
 from simperf.hardware import Catalog  # noqa: E402
-from simperf.report.calibration import validation_text  # noqa: E402
+from simperf.report.calibration import calibration_text  # noqa: E402
 from tests.calibrate.pretended import Truth, but, pretended  # noqa: E402
 from tests.calibrate.synthetic import write_profile  # noqa: E402
 
@@ -111,7 +111,7 @@ def test_programs_and_steps_that_were_held_out_are_met(profile, folder):
     found = checked(profile, folder, Truth(), ("program", "step"))
     rows = [row for row in found.points if row.series.startswith(("program/", "step/"))]
     assert len(rows) == 9 + 3 * 4
-    print(validation_text(found, points=True))
+    print(calibration_text(found, points=True))
     for row in rows:
         assert abs(row.error) < (0.08 if row.series.startswith("program/") else 0.12), (row.key, row.error)
     assert not any(row.fitted for row in rows)

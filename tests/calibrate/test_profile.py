@@ -16,12 +16,12 @@ from simperf.errors import InputError, UnknownNameError
 from simperf.hardware import Catalog, FrontendPart, LinkPart, ProfilePart
 from simperf.hardware.profile import FittedConstant, FittedModel
 from simperf.report.calibration import (
+    calibration_csv,
+    calibration_json,
+    calibration_text,
     draw_fit,
     draw_validation,
     plot_fits,
-    validation_csv,
-    validation_json,
-    validation_text,
 )
 from simperf.run import run
 from simperf.scenario import load_scenario
@@ -178,12 +178,12 @@ def test_a_profile_that_predicts_nothing_is_refused(profile):
 
 def test_reports_for_eyes(profile, found, tmp_path):
     check = validate(profile, gpu_dataset())
-    text = validation_text(check, points=True)
+    text = calibration_text(check, points=True)
     assert "held out" in text
     assert "1024 launches" in text, "a point in its own unit"
     assert "all" in text
-    assert validation_csv(check).splitlines()[0].startswith("series,model,point")
-    assert '"predicted"' in validation_json(check)
+    assert calibration_csv(check).splitlines()[0].startswith("series,model,point")
+    assert '"predicted"' in calibration_json(check)
     assert draw_validation(check) is not None
     assert draw_fit(found["copy.h2d-pinned"]) is not None
     written = plot_fits(replace(found, fits=found.fits[:2]), tmp_path / "plots")

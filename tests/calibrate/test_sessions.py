@@ -7,10 +7,11 @@ import pytest
 
 from simperf.calibrate.dataset import Dataset, Measurement
 from simperf.calibrate.fit import fit_dataset
-from simperf.calibrate.sessions import parts, pool, repeated
+from simperf.calibrate.sessions import parts, pool
 from simperf.calibrate.validate import validate
 from simperf.errors import InputError
 from simperf.hardware import Catalog
+from tests.calibrate.left_out import repeated
 from tests.calibrate.synthetic import write_profile
 
 MACHINE = {"cpu": "a processor", "cores": 2}

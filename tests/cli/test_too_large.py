@@ -10,7 +10,7 @@ from simperf.collectives.plan_bounds import PlanBounds
 from simperf.engine.simulation import Simulation
 from simperf.errors import InputError, ProgramError
 from simperf.programs import PROGRAMS
-from simperf.programs.event_limit import refuse_excess
+from simperf.programs.event_limit import refuse_many_events
 from simperf.programs.parameters import uncounted
 from simperf.training.replica import Layers
 from simperf.training.servers.placement import place_keys
@@ -236,7 +236,7 @@ def test_a_simulation_counts_its_events_only_where_it_is_told_to():
 
 
 def test_a_program_of_ones_own_may_say_nothing_of_its_events():
-    refuse_excess(PROGRAMS["training-step"], {}, RUN.MOST_EVENTS)
+    refuse_many_events(PROGRAMS["training-step"], {}, RUN.MOST_EVENTS)
     scenario = simperf.make_scenario({"machine": {"use": "p3-2xlarge"}, "program": {"use": "training-step"}})
     assert scenario.program.events(scenario.parameters) == 0.0
 

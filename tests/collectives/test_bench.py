@@ -2,12 +2,12 @@
 
 import pytest
 
-from simperf.collectives import Transport, algorithms
+from simperf.collectives import Transport, algorithms, bus_factor
 from simperf.collectives.bench import Row, best_rows, measure, sizes_between, switch_points
 from simperf.collectives.calls import Call
 from simperf.collectives.floor import floor, needs
 from simperf.collectives.machine_plans import plan_for, suitable_chunks, switch_sites
-from simperf.collectives.plan import COLLECTIVES, bus_factor
+from simperf.collectives.plan import COLLECTIVES
 from simperf.collectives.settings import find_algorithm
 from simperf.errors import FloorError, InputError, UnknownNameError
 from simperf.hardware import Catalog, build_cluster, build_topology
@@ -31,6 +31,14 @@ def test_a_row_has_the_definitions_of_nccl_tests():
 )
 def test_bus_factors(collective, factor):
     assert bus_factor(collective, 4) == factor
+
+
+def test_a_bus_factor_needs_a_collective_and_a_rank():
+    assert bus_factor("all-reduce", 1) == 0.0
+    with pytest.raises(UnknownNameError, match="all-reduce"):
+        bus_factor("all-reduc", 4)
+    with pytest.raises(InputError):
+        bus_factor("broadcast", 0)
 
 
 def test_floor_of_an_all_reduce_is_what_a_ring_reaches_without_latency():

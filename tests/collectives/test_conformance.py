@@ -14,13 +14,13 @@ from simperf.collectives.executors import ChannelFlows, Collapsed, Context, Host
 from simperf.collectives.executors.isolated import WITHOUT_EVENTS, play
 from simperf.collectives.machine_plans import plan_for
 from simperf.collectives.nccl import Tuner
-from simperf.collectives.nccl_rings import pipelined
 from simperf.collectives.placement import PLAIN, place
 from simperf.collectives.settings import NcclSettings
 from simperf.engine.network import FlowNetwork
 from simperf.engine.simulation import Simulation
 from simperf.errors import InputError
 from simperf.hardware import Catalog, build_cluster, build_machine, build_topology
+from tests.collectives.machines import pipelined
 
 CATALOG = Catalog.load()
 NAMES = ("all-reduce", "all-gather", "reduce-scatter", "broadcast", "reduce", "gather", "scatter", "all-to-all")

@@ -18,7 +18,6 @@ from simperf.collectives.nccl_kernels import (
     kernel_table,
     switch_chunk,
 )
-from simperf.collectives.nccl_rings import pipelined
 from simperf.collectives.networks import bandwidth_limit
 from simperf.collectives.settings import HOSTED, TIMINGS, NcclSettings
 from simperf.errors import InputError, UnknownNameError
@@ -26,6 +25,7 @@ from simperf.hardware import Catalog, GpuPart, build_cluster
 from simperf.run import run
 from simperf.scenario import make_scenario
 from simperf.study.virtual import speed_up
+from tests.collectives.machines import pipelined
 
 CATALOG = Catalog.load()
 A100, H100, B200 = (CATALOG.machine(name) for name in ("dgx-a100", "dgx-h100", "dgx-b200"))

@@ -10,9 +10,10 @@ from simperf.collectives.interpret import problems_of
 from simperf.collectives.nccl import Tuner
 from simperf.collectives.nccl_kernels import kernel_table
 from simperf.collectives.nccl_plans import NcclPlans
-from simperf.collectives.nccl_rings import chains, pipelined, turned
+from simperf.collectives.nccl_rings import chains, turned
 from simperf.collectives.settings import NcclSettings
 from simperf.hardware import Catalog, build_cluster
+from tests.collectives.machines import pipelined
 
 CATALOG = Catalog.load()
 CLUSTER = build_cluster("dgx-a100", 2, link="infiniband-hdr")

@@ -4,7 +4,16 @@ import math
 
 import numpy as np
 
-from simperf.engine.maxmin import MANY, columns, fill, fill_many
+from simperf.engine.maxmin import MANY, fill, fill_many
+
+
+def route_table(routes):
+    """Routes of unlike length as the columns that `fill_many` takes: link i becomes i + 1, and 0 is no link."""
+    table = np.zeros((max(map(len, routes), default=0), len(routes)), dtype=np.intp)
+    for column, route in enumerate(routes):
+        for row, link in enumerate(route):
+            table[row, column] = link + 1
+    return table
 
 
 def max_min_rates(routes, capacities, *, caps=None, weights=None):
@@ -14,6 +23,6 @@ def max_min_rates(routes, capacities, *, caps=None, weights=None):
     if len(routes) < MANY:
         levels = fill(routes, capacities, claims, limits)
     else:
-        table, room = columns(routes), np.array([math.inf, *capacities])
+        table, room = route_table(routes), np.array([math.inf, *capacities])
         levels = fill_many(table, room, np.array(claims), np.array(limits)).tolist()
     return [level * weight for level, weight in zip(levels, claims, strict=True)]

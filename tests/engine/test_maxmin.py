@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from simperf.engine import maxmin
-from simperf.engine.maxmin import columns, fill, fill_many, refill
-from tests.engine.rates import max_min_rates
+from simperf.engine.maxmin import fill, fill_many, refill
+from tests.engine.rates import max_min_rates, route_table
 
 
 def check_fair(routes, capacities, rates, caps=None, weights=None, rel=1e-9):
@@ -80,7 +80,7 @@ def test_few_and_many_agree_and_are_fair(seed):
     limits = [cap / weight for cap, weight in zip(caps, weights, strict=True)]
     few = fill(routes, capacities, weights, limits)
     room = np.array([math.inf, *capacities])
-    many = fill_many(columns(routes), room, np.array(weights), np.array(limits))
+    many = fill_many(route_table(routes), room, np.array(weights), np.array(limits))
     assert many.tolist() == pytest.approx(few, rel=1e-11, abs=1e-13)
     check_fair(routes, capacities, [a * b for a, b in zip(few, weights, strict=True)], caps, weights)
 
@@ -92,7 +92,7 @@ def test_refill_finds_what_filling_from_nothing_finds(seed, patience):
     routes, capacities, caps, weights = random_system(seed, links=10, flows=60, capped=0.2)
     draw = random.Random(seed)
     limits = np.array([cap / weight for cap, weight in zip(caps, weights, strict=True)])
-    room, loads, table = np.array([math.inf, *capacities]), np.array(weights), columns(routes)
+    room, loads, table = np.array([math.inf, *capacities]), np.array(weights), route_table(routes)
     levels, marks = np.full(60, math.inf), np.full(11, math.inf)
     since = 0.0
     for _ in range(20):
@@ -119,7 +119,7 @@ def test_newton_settles_without_help_on_a_star(monkeypatch):
     draw = random.Random(7)
     routes = [(port, 16 + (port + hop) % 16) for port in range(16) for hop in range(1, 9)]
     room, loads, limits = np.array([math.inf] + [1.0] * 32), np.ones(128), np.full(128, math.inf)
-    table = columns(routes)
+    table = route_table(routes)
     levels, marks, _ = refill(
         table, room, loads, limits, levels=np.full(128, math.inf), marks=np.full(33, math.inf), since=0.0
     )

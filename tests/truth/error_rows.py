@@ -22,8 +22,8 @@ from simperf.accuracy.collectives import collective_errors
 from simperf.accuracy.fitted_constants import constants_behind
 from simperf.accuracy.kernel_figures import left_out_figures
 from simperf.accuracy.kernel_tables import GPUS, added_time, by_operation, kernel_cases
-from simperf.accuracy.large_cases import read_large_cases
-from simperf.accuracy.large_jobs import utilisation
+from simperf.accuracy.large_cases import LargeCase, read_large_cases
+from simperf.accuracy.large_jobs import case_job
 from simperf.accuracy.large_table import stored_grades
 from simperf.accuracy.leave_out.kernels import elsewhere, kernel_parts
 from simperf.accuracy.leave_out.measured_steps import measured_steps
@@ -53,7 +53,9 @@ from simperf.run import Attempt, run, run_variants
 from simperf.scenario import Scenario, load_scenario, shipped_scenarios
 from simperf.scenario.load import change_scenario
 from simperf.scenario.own_constants import estimated_architecture
+from simperf.workload.mixed import training_precision
 from simperf.workload.op import MATRIX_FAMILIES
+from simperf.workload.transformers.flops import again_flops, tuning_flops
 
 __all__ = ["ERRORS", "errors_text"]
 
@@ -160,9 +162,31 @@ def large_errors(folder: str | os.PathLike[str]) -> Errors:
             continue
         gpu, how = case.machine.gpu.name, case.layout
         turns = how.batch / (how.microbatch * how.layout.dp) * case.model.layers / how.layout.pp
-        difficulty, used = launch_difficulty(row.predicted / turns), utilisation(case, row.predicted)
+        difficulty, used = launch_difficulty(row.predicted / turns), _utilisation(case, row.predicted)
         error = -math.log1p(row.error)
         yield LeftOutError("", f"{case.family} {gpu}", case.family, gpu, difficulty, error, gpus=case.gpus, used=used)
+
+
+def _utilisation(case: LargeCase, time: float) -> float:
+    """The larger of a step's model FLOP and hardware FLOP utilisation, [1]; 0 of unknown peaks and narrow products.
+
+    Where products are of fewer bits than the peak of which a run tells them, they have no bound.
+
+    Parameters
+    ----------
+    case : LargeCase
+    time : float
+        Of an iteration [s].
+    """
+    job, model, strategy = case_job(case)
+    peak = float(case.machine.gpu.peak.get(training_precision(model.precision).matrix, 0.0))
+    flops = tuning_flops(model.model, model.adapters, model.documents)
+    again = again_flops(model.model, strategy.recompute, model.adapters, model.documents)
+    return (
+        (flops + again) * job.batch / case.gpus / time / peak
+        if peak and model.kernels.products == "as-weights"
+        else 0.0
+    )
 
 
 #: how each question's errors are made of a folder of measured data

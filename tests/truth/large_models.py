@@ -13,10 +13,11 @@ from functools import partial
 from pathlib import Path
 
 from simperf.accuracy.large_cases import LeftOut, read_large_cases
-from simperf.accuracy.large_grades import grade, reasons_counted, summaries
+from simperf.accuracy.large_grades import grade, reasons_counted
 from simperf.accuracy.large_jobs import case_time, counted_memory
 from simperf.accuracy.large_ratios import schedule_ratios
 from tests.truth.collectives import truth_folder
+from tests.truth.family_summaries import family_summaries
 from tests.truth.step_percentiles import percentile_lines
 
 #: unit of a quantity in tables
@@ -62,7 +63,7 @@ def lines(folder, families=(), *, time=True, memory=True, only="*", profiled=Tru
     yield ""
     yield "| family | quantity | rows | median | 90th percentile | worst | signed | one rate | peer | on its rows |"
     yield "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|"
-    for one in summaries(found):
+    for one in family_summaries(found):
         errors = (one.median, one.p90, one.worst, one.bias, one.simple, one.peer, one.beside_peer)
         yield f"| {one.family} | {one.quantity} | {one.count} | {' | '.join(percent(error) for error in errors)} |"
     yield ""

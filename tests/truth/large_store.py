@@ -20,11 +20,12 @@ import simperf
 from simperf.accuracy.large_cases import LeftOut, read_large_cases
 from simperf.accuracy.large_grades import grade
 from simperf.accuracy.large_jobs import case_time, counted_memory
-from simperf.accuracy.large_ratios import feature_gains, schedule_ratios
+from simperf.accuracy.large_ratios import schedule_ratios
 from simperf.accuracy.large_table import StoredGrade, read_stored, stored_row
 from simperf.errors import SimperfError
 from simperf.files import write_bytes
 from tests.truth.collectives import truth_folder
+from tests.truth.feature_gains import feature_gains
 
 PATH = Path(simperf.__file__).parent / "accuracy" / "data" / "large_rows.csv"
 

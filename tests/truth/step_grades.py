@@ -15,17 +15,34 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Sequence
+from statistics import median
 
 from simperf.accuracy.leave_out.step_grades import (
     CLEAR,
     GROUPS,
     GradedStep,
-    estimates,
     grade,
     graded,
+    near_steps,
     order_of,
     ratios,
+    share_of_peak,
 )
+
+
+def _estimates(steps: Sequence[GradedStep], by: str) -> dict[str, list[float]]:
+    """Logarithms of estimated over measured throughput by method; what others tell comes from outside the group."""
+    found: dict[str, list[float]] = {"prediction": [one.missed for one in steps], "corrected by other groups": []}
+    found |= {"peak of the data sheet": [], "FLOP/s of others": [], "share of peak of others": []}
+    for one in steps:
+        rate = one.step.measured
+        alike, near = near_steps(steps, one, by)
+        found["corrected by other groups"].append(one.missed - median(other.missed for other in alike))
+        reached = median(other.step.measured * other.flops for other in near)
+        found["peak of the data sheet"].append(math.log(one.peak / one.flops / rate))
+        found["FLOP/s of others"].append(math.log(reached / one.flops / rate))
+        found["share of peak of others"].append(math.log(share_of_peak(steps, one, by) / rate))
+    return found
 
 
 def _print_ratios(steps: Sequence[GradedStep], *, rows: bool) -> None:
@@ -45,7 +62,7 @@ def _print_steps(steps: Sequence[GradedStep], by: str, *, rows: bool) -> None:
             told = f"{one.step.measured:.4g}, predicted {one.predicted:.4g} ({math.expm1(one.missed):+.1%})"
             print(f"{one.step.part.name}, {one.step.name}: {told}")
     print(f"{'':44} {'points':>6} {'median':>8} {'90 %':>8} {'bias':>8}")
-    for name, logs in estimates(steps, by).items():
+    for name, logs in _estimates(steps, by).items():
         _line(name, logs)
     for title, group in {"GPU": lambda step: step.part.name, **GROUPS, "precision": lambda step: step.sort}.items():
         for name in sorted({group(one.step) for one in steps}):

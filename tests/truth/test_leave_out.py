@@ -2,12 +2,11 @@
 
 import pytest
 
-from simperf.accuracy.leave_out.kernels import coverage
 from simperf.accuracy.leave_out.measured_steps import measured_steps
 from simperf.accuracy.leave_out.profile import unseen_text
-from simperf.accuracy.leave_out.steps import step_coverage
 from simperf.hardware import Catalog
 from simperf.scenario.calibration import UNSEEN
+from tests.truth.left_out_intervals import kernel_coverage, step_coverage
 from tests.truth.steps import left_out, predicted
 
 pytest.importorskip("scipy")
@@ -32,7 +31,7 @@ def test_the_shipped_profile_is_made_of_the_measured_data(cases, steps, tmp_path
 
 @pytest.mark.truth
 def test_intervals_hold_nine_of_ten_kernels_of_an_architecture_that_was_left_out(cases):
-    found = coverage(list(cases.values()))
+    found = kernel_coverage(list(cases.values()))
     inside, points = sum(one[0] for one in found.values()), sum(one[1] for one in found.values())
     assert points == 467
     assert inside / points >= 0.9

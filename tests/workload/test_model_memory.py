@@ -4,7 +4,7 @@ import pytest
 
 from simperf.errors import InputError
 from simperf.workload import zoo
-from simperf.workload.footprint import largest_batch, memory
+from simperf.workload.footprint import largest_model_batch, memory
 from simperf.workload.lowering import lower
 from simperf.workload.mixed import TRAINING_PRECISIONS, training_precision
 from simperf.workload.optimizers import OPTIMIZERS
@@ -80,13 +80,13 @@ def test_everything_is_born_before_it_dies(precision):
 def test_largest_batch_is_the_last_that_fits():
     model = zoo.load("resnet50")
     capacity = 16e9
-    most = largest_batch(model, capacity)
+    most = largest_model_batch(model, capacity)
     assert memory(model, most)["total"] <= capacity < memory(model, most + 1)["total"]
     assert model.largest_batch(capacity) == most
     assert model.largest_batch(capacity, "bf16") > 1.5 * most
-    assert largest_batch(zoo.load("llama2-7b"), 80e9) == 0
+    assert largest_model_batch(zoo.load("llama2-7b"), 80e9) == 0
     with pytest.raises(InputError, match="finite"):
-        largest_batch(model, float("nan"))
+        largest_model_batch(model, float("nan"))
 
 
 @pytest.mark.parametrize(

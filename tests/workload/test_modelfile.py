@@ -7,7 +7,7 @@ import pytest
 
 from simperf.errors import InputError
 from simperf.workload import zoo
-from simperf.workload.modelfile import check_name, document, from_document, read_model, write_model
+from simperf.workload.modelfile import check_model_name, document, from_document, read_model, write_model
 
 
 @pytest.mark.parametrize("suffix", [".json", ".json.gz", ".toml"])
@@ -76,11 +76,11 @@ def test_broken_files(tmp_path):
 
 
 def test_names_are_checked_before_the_work(tmp_path):
-    check_name(tmp_path / "m.json")
+    check_model_name(tmp_path / "m.json")
     (tmp_path / "d.json").mkdir()
     for path, message in ((tmp_path / "no" / "m.json", "no folder"), (tmp_path / "d.json", "directory")):
         with pytest.raises(InputError, match=message):
-            check_name(path)
+            check_model_name(path)
 
 
 @pytest.mark.parametrize("name", zoo.names())

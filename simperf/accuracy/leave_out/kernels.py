@@ -20,7 +20,7 @@ import numpy as np
 from simperf.accuracy.kernel_tables import GPUS, added_time, by_operation, kernel_cases
 from simperf.analysis.chance import NORMAL
 from simperf.calibrate.fit.model import Array
-from simperf.calibrate.uncertainty.variance import gpu_spreads, half_width
+from simperf.calibrate.uncertainty.variance import gpu_spreads
 from simperf.cost import Roofline, sort_of
 from simperf.cost.seams import peak_share
 from simperf.hardware import Catalog, GpuPart
@@ -31,7 +31,6 @@ __all__ = [
     "Misses",
     "alike_of",
     "catalogue_misses",
-    "coverage",
     "elsewhere",
     "kernel_parts",
     "unseen_models",
@@ -157,22 +156,6 @@ def _told(misses: Misses, value: Callable[[Misses], float]) -> FittedConstant:
     best, stderr = value(misses), math.sqrt((len(names) - 1) * float(np.var(without)))
     low, high = max(0.0, best - NORMAL * stderr), best + NORMAL * stderr
     return FittedConstant(value=best, low=low, high=high, stderr=stderr)
-
-
-def coverage(cases: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], tuple[int, int, float]]:
-    """Points in their 90 % intervals, points, and half of an interval, by sort and architecture.
-
-    The interval of an architecture's points is made of the other architectures alone, each left out with it.
-    """
-    misses = catalogue_misses(cases)
-    found = {}
-    for name in sorted({name for boards in misses.values() for name in boards}):
-        spreads = gpu_spreads(catalogue_misses(cases, without=name))
-        for sort, boards in sorted(misses.items()):
-            if name in boards:
-                width, every = half_width(spreads[sort]), np.concatenate(boards[name])
-                found[sort, name] = int((np.abs(every) <= width).sum()), len(every), math.expm1(width)
-    return found
 
 
 def unseen_models(misses: Misses) -> dict[str, FittedModel]:

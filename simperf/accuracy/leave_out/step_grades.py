@@ -1,4 +1,4 @@
-"""Measured training steps predicted with their GPU, their source or their family left out, and simple estimates."""
+"""Measured training steps predicted with their GPU, their source or their family left out."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ __all__ = [
     "GROUPS",
     "GradedStep",
     "arithmetic_of",
-    "estimates",
     "family_of",
     "grade",
     "graded",
+    "near_steps",
     "order_of",
     "ratios",
     "share_of_peak",
@@ -133,28 +133,13 @@ def share_of_peak(steps: Sequence[GradedStep], one: GradedStep, by: str = "gpu")
     of the GPU's architecture may have other GPUs of it. Of the other groups' steps those of its precision are taken
     where there are any, of them those of its family; NaN where no other group has a step.
     """
-    near = _near(steps, one, by)[1]
+    near = near_steps(steps, one, by)[1]
     if not near:
         return math.nan
     return median(other.step.measured * other.flops / other.peak for other in near) * one.peak / one.flops
 
 
-def estimates(steps: Sequence[GradedStep], by: str) -> dict[str, list[float]]:
-    """Logarithms of estimated over measured throughput by method; what others tell comes from outside the group."""
-    found: dict[str, list[float]] = {"prediction": [one.missed for one in steps], "corrected by other groups": []}
-    found |= {"peak of the data sheet": [], "FLOP/s of others": [], "share of peak of others": []}
-    for one in steps:
-        rate = one.step.measured
-        alike, near = _near(steps, one, by)
-        found["corrected by other groups"].append(one.missed - median(other.missed for other in alike))
-        reached = median(other.step.measured * other.flops for other in near)
-        found["peak of the data sheet"].append(math.log(one.peak / one.flops / rate))
-        found["FLOP/s of others"].append(math.log(reached / one.flops / rate))
-        found["share of peak of others"].append(math.log(share_of_peak(steps, one, by) / rate))
-    return found
-
-
-def _near(steps: Sequence[GradedStep], one: GradedStep, by: str) -> tuple[list[GradedStep], list[GradedStep]]:
+def near_steps(steps: Sequence[GradedStep], one: GradedStep, by: str) -> tuple[list[GradedStep], list[GradedStep]]:
     """Steps of other groups in the precision of one, and those of its family; all others where there are none."""
     group = _part if by == "part" else GROUPS[by]
     others = [other for other in steps if group(other.step) != group(one.step)]

@@ -16,12 +16,12 @@ import numpy as np
 
 from simperf.accuracy.leave_out.kernels import alike_of, catalogue_misses, elsewhere, kernel_parts
 from simperf.accuracy.leave_out.measured_steps import DRAWS, MeasuredStep
-from simperf.analysis.chance import NORMAL, interval
+from simperf.analysis.chance import NORMAL
 from simperf.calibrate.fit.model import Array
 from simperf.calibrate.uncertainty.variance import gpu_spreads
 from simperf.cost import Miss, Unseen
 
-__all__ = ["StepMiss", "kernel_figures", "step_coverage", "step_figures", "step_misses"]
+__all__ = ["StepMiss", "kernel_figures", "step_figures", "step_miss", "step_misses"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +68,11 @@ def step_misses(
     """
     parts, figures = kernel_parts(cases, without=without), kernel_figures(cases, without=without)
     draws = [Unseen(draw=index, **figures) for index in range(DRAWS)]
-    return [_missed(step, elsewhere(parts, step.part), draws) for step in steps if step.part.architecture != without]
+    return [step_miss(step, elsewhere(parts, step.part), draws) for step in steps if step.part.architecture != without]
 
 
-def _missed(step: MeasuredStep, efficiency: Mapping[str, float], draws: Sequence[Unseen]) -> StepMiss:
+def step_miss(step: MeasuredStep, efficiency: Mapping[str, float], draws: Sequence[Unseen]) -> StepMiss:
+    """Error of a step with the efficiencies of its kernels given, and its kernels' draws."""
     slower = math.log(step.kernels(efficiency) / step.kernels({}))
     return StepMiss(step.part.architecture, step.sort, step.missed - slower, step.drawn(efficiency, draws))
 
@@ -113,33 +114,4 @@ def step_figures(misses: Collection[StepMiss]) -> dict[str, Miss]:
         share = len(known) / (len(known) + 1.0)
         beside = apart * (1.0 + 1.0 / (len(known) + 1.0)) - drawn
         found[sort] = Miss(longer * math.sqrt(max(0.0, beside)), math.sqrt(own), share * float(np.mean(known)))
-    return found
-
-
-def step_coverage(
-    cases: Sequence[Mapping[str, Any]], steps: Sequence[MeasuredStep]
-) -> dict[str, tuple[int, int, float]]:
-    """Steps in their 90 % intervals, steps, and the median of half an interval, by architecture.
-
-    The interval of an architecture's steps is made of the other architectures' kernels and steps alone, of as many
-    draws as `simperf run --samples 20` makes. The half-width is that of the logarithm [1].
-    """
-    found = {}
-    for name in sorted({step.part.architecture for step in steps}):
-        parts, figures = kernel_parts(cases, without=name), kernel_figures(cases, without=name)
-        figures["steps"] = step_figures(step_misses(cases, steps, without=name))
-        draws = [Unseen(draw=index, **figures) for index in range(DRAWS)]
-        inside, widths = [], []
-        for step in (one for one in steps if one.part.architecture == name):
-            efficiency = elsewhere(parts, step.part)
-            missed = _missed(step, efficiency, ()).missed
-            best = step.kernels(efficiency)
-            logs = [
-                math.log(step.kernels(efficiency, one) / best * one.step(step.model, step.precision, step.part.name))
-                for one in draws
-            ]
-            low, high = interval(logs)
-            inside.append(low <= missed <= high)
-            widths.append((high - low) / 2)
-        found[name] = sum(inside), len(inside), float(np.median(widths))
     return found

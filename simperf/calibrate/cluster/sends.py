@@ -8,7 +8,6 @@ time of two idle hosts shows: it stays the catalogue's. `simperf calibrate clust
 
 from __future__ import annotations
 
-import csv
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -21,6 +20,7 @@ from simperf.calibrate.dataset import Dataset, Measurement, Value
 from simperf.calibrate.fit import Columns, Data, Fit, FitConstant, Model, fit
 from simperf.calibrate.fit.model import Array
 from simperf.calibrate.importers.imported import refuse_lines
+from simperf.csv_file import parse_csv
 from simperf.errors import InputError, Problem
 from simperf.file_bytes import read_text
 from simperf.hardware import Catalog
@@ -56,9 +56,8 @@ def read_sends(path: str | os.PathLike[str]) -> Dataset:
     name = os.fspath(path)
     text = read_text(path, most=_MOST_BYTES, expected=COLUMNS)
     refuse_lines(text, name, COLUMNS)
-    lines = text.splitlines()
-    reader = csv.DictReader(lines, skipinitialspace=True)
-    names = [one.strip() for one in reader.fieldnames or ()]
+    table = parse_csv(text, name, expected=COLUMNS)
+    names = table.names
     problems = [
         Problem("an unknown column", file=name, line=1, value=one, expected=COLUMNS)
         for one in names
@@ -71,24 +70,15 @@ def read_sends(path: str | os.PathLike[str]) -> Dataset:
     ]
     if problems:
         raise InputError(problems)
-    reader.fieldnames = names
     found: dict[tuple[float, ...], list[float]] = {}
-    for row in reader:
-        values = [_number(row, one, name, reader.line_num, problems) for one in ("nbytes", "seconds", "rate", "hosts")]
+    for line, row in table.records():
+        values = [_number(row, one, name, line, problems) for one in ("nbytes", "seconds", "rate", "hosts")]
         nbytes, seconds, rate, hosts = values
         if hosts not in (0.0, 2.0):
-            problems.append(
-                Problem(
-                    "a send has two hosts",
-                    file=name,
-                    line=reader.line_num,
-                    key="hosts",
-                    value=f"{hosts:g}",
-                    expected="2",
-                )
-            )
+            told = {"key": "hosts", "value": f"{hosts:g}", "expected": "2"}
+            problems.append(Problem("a send has two hosts", file=name, line=line, **told))
         if nbytes < 0 or seconds <= 0:
-            problems.append(Problem("a size is 0 or more, and a time above 0", file=name, line=reader.line_num))
+            problems.append(Problem("a size is 0 or more, and a time above 0", file=name, line=line))
         found.setdefault((nbytes, rate), []).append(seconds)
     sizes = {nbytes for nbytes, _ in found}
     if not problems and (len(sizes) < 3 or max(sizes) < 16 * max(1.0, min(sizes))):
@@ -109,12 +99,10 @@ def read_sends(path: str | os.PathLike[str]) -> Dataset:
     return Dataset(f"sends of {Path(path).name}", measurements=tuple(points))
 
 
-def _number(row: Mapping[str, str | None], key: str, name: str, line: int, problems: list[Problem]) -> float:
+def _number(row: Mapping[str, str], key: str, name: str, line: int, problems: list[Problem]) -> float:
     """A cell; 0 where there is no such column."""
     text = row.get(key)
     if text is None:
-        if key in row:
-            problems.append(Problem("a cell is missing", file=name, line=line, key=key))
         return 0.0
     try:
         value = float(text)

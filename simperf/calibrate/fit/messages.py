@@ -47,9 +47,10 @@ def copy_model(name: str, title: str) -> Model:
 
 
 def pipelined_model(name: str, title: str) -> Model:
-    """Messages in a row, as `simperf.cost.Pipelined`: ``max(gap, header + n / bandwidth)``.
+    """Messages that follow one another: ``max(gap, header + n / bandwidth)``.
 
-    `gap` is the least time between two messages, `header` what each has on the wire besides its bytes.
+    `gap` is the least time between two messages (LogP: D. Culler et al., PPoPP 1993), `header` what each has on the
+    wire besides its bytes.
     """
 
     def pipelined(values: Mapping[str, float], columns: Columns) -> Array:

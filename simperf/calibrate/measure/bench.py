@@ -13,8 +13,9 @@ from simperf.calibrate.measure.clock import FULL, Care, sample
 from simperf.calibrate.measure.conditions import amounts
 from simperf.errors import InputError, Problem, SimperfError
 from simperf.workload.op import Gemm, Op
+from simperf.workload.trace import require_torch
 
-__all__ = ["DTYPES", "Bench", "Maker", "New", "require_torch"]
+__all__ = ["DTYPES", "Bench", "Maker", "New", "measuring_torch"]
 
 #: simperf's precisions -> torch's types
 DTYPES = {"fp64": "float64", "fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
@@ -34,24 +35,19 @@ New = Callable[..., Any]
 Maker = Callable[[New], Callable[[], Any]]
 
 
-def require_torch() -> Any:
-    """Import torch, or say how to get it.
+def measuring_torch() -> Any:
+    """Import torch for measuring, or say how to get it.
 
     Raises
     ------
     SimperfError
         It is not installed.
     """
-    try:
-        import torch
-    except ImportError as error:
-        lacks = "" if error.name in (None, "torch") else f" (torch is there, but not {error.name}, which it needs)"
-        raise SimperfError(
-            f"measuring runs operations in PyTorch, which is not installed{lacks}.\n"
-            "    pip install torch      (a build for CPUs is enough for --device cpu)\n"
-            "    Measurements that you already have need no torch: `simperf calibrate import --help`."
-        ) from None
-    return torch
+    return require_torch(
+        "measuring runs operations in PyTorch",
+        enough="a build for CPUs is enough for --device cpu",
+        without="Measurements that you already have need no torch: `simperf calibrate import --help`.",
+    )
 
 
 @dataclass(slots=True)
@@ -93,7 +89,7 @@ class Bench:
 
     def __post_init__(self) -> None:
         if self.torch is None:
-            self.torch = require_torch()
+            self.torch = measuring_torch()
         kind, _, number = self.device.partition(":")
         if kind not in ("cpu", "cuda") or (number and not number.isdigit()):
             raise InputError(

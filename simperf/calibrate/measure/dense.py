@@ -9,7 +9,7 @@ from simperf.calibrate.measure.ops import UNCACHED, operation
 from simperf.calibrate.measure.shapes import gemm_shapes
 from simperf.calibrate.measure.task import Family
 
-__all__ = ["family"]
+__all__ = ["family", "linear"]
 
 #: which factor of a product without bias is transposed in memory: of a layer's backward pass, that for the gradient of
 #: its input none ("nn"), that for its weight the first ("tn"); the forward pass ("nt") has a bias
@@ -25,7 +25,9 @@ def _mm(bench: Bench, m: int, n: int, *, k: int, layout: str) -> Maker:
     return maker
 
 
-def _linear(bench: Bench, m: int, n: int, *, k: int) -> Maker:
+def linear(bench: Bench, m: int, n: int, *, k: int) -> Maker:
+    """Return what makes a product of m x k and k x n with its bias."""
+
     def maker(new: New) -> Any:
         x, weight, bias = new(m, k), new(n, k), new(n)
         return lambda: bench.torch.nn.functional.linear(x, weight, bias)
@@ -57,7 +59,7 @@ def family(bench: Bench) -> Family:
             if i % 4 < 2 and not bench.cuda and not seed:
                 yield operation(bench, plain, dtype, shape={"layout": layout}, cold=UNCACHED)
         for i, (m, n, k) in enumerate(gemm_shapes(some, flops=flops, largest=largest, seed=10 + seed)):
-            biased = _linear(bench, m, n, k=k)
+            biased = linear(bench, m, n, k=k)
             yield operation(bench, biased, dtype, shape={"layout": "nt"})
             if i % 2 and not bench.cuda and not seed:
                 yield operation(bench, biased, dtype, shape={"layout": "nt"}, cold=UNCACHED)

@@ -12,7 +12,7 @@ import time
 from typing import Any
 
 from simperf.calibrate.dataset import Value
-from simperf.calibrate.measure.bench import Bench, require_torch
+from simperf.calibrate.measure.bench import Bench, measuring_torch
 from simperf.calibrate.measure.task import Family, Task, points_of_rows
 from simperf.calibrate.measure.update import trained_by
 
@@ -25,7 +25,7 @@ PASSES = ("forward", "backward", "update")
 
 def layers() -> Any:
     """Fourteen layers, no two alike in a row."""
-    nn = require_torch().nn
+    nn = measuring_torch().nn
     return nn.Sequential(
         nn.Conv2d(2, 4, 3, padding=1),
         nn.BatchNorm2d(4),

@@ -61,9 +61,9 @@ def fused_update(bench: Bench, name: str, count: int) -> Callable[[], Sequence[f
 
 def trained_by(name: str, weights: Sequence[Any]) -> Any:
     """The optimizer of the zoo of that name, which goes so small steps that no weight runs away."""
-    from simperf.workload.trace.update import _make
+    from simperf.workload.trace.update import zoo_optimizer
 
-    optimizer = _make(name)(list(weights))
+    optimizer = zoo_optimizer(name)(list(weights))
     for group in optimizer.param_groups:
         group["lr"] = 1e-6
     return optimizer

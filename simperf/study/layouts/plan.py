@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
@@ -12,9 +10,8 @@ from typing import Any
 
 from simperf.analysis.intervals import intervals_of
 from simperf.errors import InputError, Problem, SimperfError
-from simperf.files import write_packed
-from simperf.json_format import FORMAT
-from simperf.outputs import DATA, check_name, data_frame, drawn, html_table, report_module, write_page
+from simperf.json_format import FORMAT, finite
+from simperf.outputs import data_frame, drawn, html_table, report_module, write_document, write_page
 from simperf.results import Result
 from simperf.run import MOST_EVENTS, run
 from simperf.scenario import Scenario, make_scenario
@@ -158,8 +155,8 @@ class LayoutPlan:
             "sequence": request.model.sequence,
             "assumed": list(request.assumed),
             "tokens": request.tokens or None,
-            "deadline": _finite(request.deadline),
-            "budget": _finite(request.budget),
+            "deadline": finite(request.deadline),
+            "budget": finite(request.budget),
             "counts": self.counts(),
             "gap": self.gap(),
             "gap of the bound": self.bound_gap(),
@@ -172,9 +169,7 @@ class LayoutPlan:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to `path`, ``.json`` or ``.json.gz``, whole or not at all; the same search gives the same bytes."""
-        check_name(path, DATA)
-        text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-        write_packed(path, text.encode("utf-8"))
+        write_document(path, self.to_dict())
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
         """Draw the time of a step and the memory of a GPU of each layout; write the picture to `path` if there is one.
@@ -390,7 +385,3 @@ def _plain(one: RankedLayout) -> dict[str, Any]:
         "parts": dict(one.parts),
         "reason": one.reason,
     }
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

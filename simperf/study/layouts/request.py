@@ -146,7 +146,7 @@ class LayoutRequest:
     @property
     def folder(self) -> str:
         """Folder that paths of the file are relative to."""
-        return str(Path(self.toml.path).absolute().parent) if self.toml.path else str(Path.cwd())
+        return self.toml.folder
 
     @property
     def steps(self) -> float:
@@ -192,7 +192,7 @@ def _read(toml: TomlFile) -> LayoutRequest:
             known = (*TABLES, *OF_SCENARIO)
             problems.append(toml.problem((key,), f"unknown table{nearest(key, known)}"))
     head, table, prices, failing = (RequestTable(toml, name, keys, problems) for name, keys in TABLES.items())
-    folder = Path(toml.path).absolute().parent if toml.path else Path.cwd()
+    folder = Path(toml.folder)
     base = _base(toml, problems)
     assumed: list[str] = []
     name, model = _model(table, base, toml, folder, assumed)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import re
@@ -13,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from simperf.errors import InputError, Problem
-from simperf.files import write_packed
 from simperf.json_file import read_json
-from simperf.json_format import FORMAT
-from simperf.outputs import DATA, check_name, data_frame, drawn, html_table, report_module, write_page
+from simperf.json_format import FORMAT, finite
+from simperf.outputs import data_frame, drawn, html_table, report_module, write_document, write_page
 from simperf.run import MOST_EVENTS, run
 from simperf.scenario import Scenario, make_scenario
 from simperf.scenario.own_constants import estimated_architecture, own_constants
@@ -32,7 +30,7 @@ from simperf.study.planning.candidates import (
 from simperf.study.planning.lifetime import Lifetime, lifetime, refuse_histories
 from simperf.study.planning.plan_file import read_plan
 from simperf.study.planning.precision import AUTO, lacks_peak
-from simperf.study.planning.ranked import Candidate, candidate_of, cells, finite, plain, ranked
+from simperf.study.planning.ranked import Candidate, candidate_of, cells, plain, ranked
 from simperf.study.planning.refusal import Bounded, nearest_bounds, refusal
 from simperf.study.planning.request import Request, load_request, make_request
 from simperf.study.planning.rounding import dollars, hours
@@ -173,9 +171,7 @@ class TrainingPlan:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to `path`, ``.json`` or ``.json.gz``, whole or not at all; the same plan gives the same bytes."""
-        check_name(path, DATA)
-        text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-        write_packed(path, text.encode("utf-8"))
+        write_document(path, self.to_dict())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> TrainingPlan:

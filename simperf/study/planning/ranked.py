@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from simperf.analysis.intervals import FIGURES
+from simperf.json_format import finite
 from simperf.study.pareto import pareto_front
 from simperf.study.planning.candidates import Configuration, gpu_of
 from simperf.study.planning.plan_file import CandidateRow
@@ -17,7 +18,7 @@ from simperf.study.planning.rounding import dollars, hours, three_digits
 from simperf.study.planning.spread import CandidateSpread, batch_factor
 from simperf.units import format_quantity
 
-__all__ = ["Candidate", "candidate_of", "cells", "finite", "plain", "ranked", "samples_per_second"]
+__all__ = ["Candidate", "candidate_of", "cells", "plain", "ranked", "samples_per_second"]
 
 Ends = tuple[float, float]
 
@@ -257,8 +258,3 @@ def candidate_of(row: CandidateRow, asked: str) -> Candidate:
         spread=CandidateSpread(row.time_interval, row.time_interval_apart, dict(row.interval_sources), row.no_interval),
         group=row.group,
     )
-
-
-def finite(value: float) -> float | None:
-    """A number as JSON has it: None of one that is infinite."""
-    return value if math.isfinite(value) else None

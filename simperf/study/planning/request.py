@@ -138,7 +138,7 @@ class Request:
     @property
     def folder(self) -> str:
         """Folder that paths of the file are relative to."""
-        return str(Path(self.toml.path).absolute().parent) if self.toml.path else str(Path.cwd())
+        return self.toml.folder
 
 
 def load_request(path: str | os.PathLike[str], *, force: bool = False) -> Request:

@@ -33,7 +33,7 @@ from simperf.training.pipelined.offloaded_stage import OffloadedStage
 from simperf.training.pipelined.pacing import Pacing
 from simperf.training.pipelined.sharded_stage import ShardedStage
 from simperf.training.pipelined.stage import StageProcess, dimensions_of_streams
-from simperf.training.pipelined.work import Boundary, LayerBucket, StepWork, assign_buckets
+from simperf.training.pipelined.work import Boundary, LayerBucket, StepWork, layer_buckets
 from simperf.workload.op import Op
 
 __all__ = ["Pipeline"]
@@ -196,7 +196,7 @@ class Pipeline:
         return [
             bucket
             for chunk in sorted(work.chunks(stage), key=lambda one: -work.part(stage, one))
-            for bucket in assign_buckets(chunk, work.layers(stage, chunk), size, work.ends[stage].gradient)
+            for bucket in layer_buckets(chunk, work.layers(stage, chunk), size, work.ends[stage].gradient)
         ]
 
     def play(self, m: Session, processes: Sequence[StageProcess]) -> Program:

@@ -14,7 +14,7 @@ from simperf.training.pipelined.load_draws import LoadDraws
 from simperf.workload.op import Op
 from simperf.workload.transformers.passes import Item, LayerPasses, Sync
 
-__all__ = ["Boundary", "LayerBucket", "Place", "StepEnd", "StepWork", "WeightUnit", "assign_buckets"]
+__all__ = ["Boundary", "LayerBucket", "Place", "StepEnd", "StepWork", "WeightUnit", "layer_buckets"]
 
 
 class Boundary(NamedTuple):
@@ -324,7 +324,7 @@ class StepWork:
             yield from (item for item in items if isinstance(item, Sync))
 
 
-def assign_buckets(chunk: int, layers: Sequence[LayerPasses], size: float, gradient: float) -> list[LayerBucket]:
+def layer_buckets(chunk: int, layers: Sequence[LayerPasses], size: float, gradient: float) -> list[LayerBucket]:
     """Buckets of gradients, the first one ready first: layers from the last one on, until a bucket is full.
 
     Gradients of experts have buckets of their own.
@@ -342,7 +342,7 @@ def assign_buckets(chunk: int, layers: Sequence[LayerPasses], size: float, gradi
     --------
     >>> from simperf.workload.transformers.dimensions import Weight
     >>> layers = [LayerPasses("block", (), (), (), (), (), 0.0, 0.0, (Weight("w", (10,)),))] * 3
-    >>> [(one.ready, one.layers) for one in assign_buckets(0, layers, 80.0, 4.0)]
+    >>> [(one.ready, one.layers) for one in layer_buckets(0, layers, 80.0, 4.0)]
     [(1, (2, 1)), (0, (0,))]
     """
     found: list[LayerBucket] = []

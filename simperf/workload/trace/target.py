@@ -24,8 +24,20 @@ _EXPECTED = "BATCHxSIZExSIZE..., as in 32x3x224x224, or 8x1024:int64 for tokens"
 _LARGEST = 2**31
 
 
-def require_torch() -> Any:
+def require_torch(
+    use: str = "tracing a model runs it in PyTorch (on its meta device: no GPU and no memory)",
+    *,
+    enough: str = "a build for CPUs is enough",
+    without: str = "The models of `simperf zoo list` need no torch.",
+) -> Any:
     """Import torch, or say how to get it.
+
+    Parameters
+    ----------
+    use : str
+        What torch is needed for; begins the message.
+    enough, without : str
+        Which torch is enough, and what can be had without.
 
     Raises
     ------
@@ -34,12 +46,10 @@ def require_torch() -> Any:
     """
     try:
         import torch
-    except ImportError:
-        raise SimperfError(
-            "tracing a model runs it in PyTorch (on its meta device: no GPU and no memory), which is not installed.\n"
-            "    pip install torch      (a build for CPUs is enough)\n"
-            "    The models of `simperf zoo list` need no torch."
-        ) from None
+    except ImportError as error:
+        lacks = "" if error.name in (None, "torch") else f" (torch is there, but not {error.name}, which it needs)"
+        message = f"{use}, which is not installed{lacks}.\n    pip install torch      ({enough})\n    {without}"
+        raise SimperfError(message) from None
     return torch
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from simperf.workload.optimizers import OPTIMIZERS, OptimizerSteps, UpdateKernel, optimizer_steps
 from simperf.workload.trace.kinds import kind_of
 
-__all__ = ["trace_optimizer"]
+__all__ = ["trace_optimizer", "zoo_optimizer"]
 
 
 def trace_optimizer(name: str) -> OptimizerSteps:
@@ -29,7 +29,7 @@ def trace_optimizer(name: str) -> OptimizerSteps:
 
     weight = torch.nn.Parameter(torch.empty(64, device="meta"))
     weight.grad = torch.empty(64, device="meta")
-    optimizer = _make(name)([weight])
+    optimizer = zoo_optimizer(name)([weight])
     found: list[UpdateKernel] = []
     made = 0
 
@@ -58,7 +58,8 @@ def trace_optimizer(name: str) -> OptimizerSteps:
     return OptimizerSteps(name, tuple(found), states=states, temporaries=made)
 
 
-def _make(name: str) -> Callable[[Any], Any]:
+def zoo_optimizer(name: str) -> Callable[[Any], Any]:
+    """Return what makes the optimizer of a name of the zoo, from its parameters."""
     import torch
 
     table: dict[str, Callable[[Any], Any]] = {

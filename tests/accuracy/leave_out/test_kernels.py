@@ -9,13 +9,14 @@ import pytest
 from simperf.accuracy.leave_out import kernels as module
 from simperf.accuracy.leave_out import measured_steps as steps_module
 from simperf.accuracy.leave_out import profile as text_module
-from simperf.accuracy.leave_out.kernels import catalogue_misses, coverage, elsewhere, unseen_models
+from simperf.accuracy.leave_out.kernels import catalogue_misses, elsewhere, unseen_models
 from simperf.accuracy.leave_out.profile import unseen_text
 from simperf.cli import main
 from simperf.cost import Roofline
 from simperf.hardware import Catalog
 from simperf.scenario.calibration import UNSEEN, unseen_profile
 from simperf.workload.kinds import unary
+from tests.truth.left_out_intervals import kernel_coverage
 
 pytest.importorskip("scipy")
 
@@ -55,8 +56,8 @@ def test_an_architecture_is_predicted_from_the_others_alone(tables):
 
 
 def test_its_own_readings_have_no_part_in_its_interval(tables):
-    before = coverage(tables(dict.fromkeys(NAMES, 0.8)))
-    after = coverage(tables({**dict.fromkeys(NAMES, 0.8), "L4": 0.3}))
+    before = kernel_coverage(tables(dict.fromkeys(NAMES, 0.8)))
+    after = kernel_coverage(tables({**dict.fromkeys(NAMES, 0.8), "L4": 0.3}))
     assert after["stream", "ada"][2] == before["stream", "ada"][2]
     assert after["stream", "ada"][0] == 0 < before["stream", "ada"][0]
     assert after["stream", "volta"][2] > 1.5 * before["stream", "volta"][2]

@@ -127,9 +127,9 @@ def test_weights_that_travel_narrow_are_half_as_many_bytes(sharding):
         work = divided("float8", sharding=sharding, gathered=gathered)[0]
         if work.units:
             return sum(work.ends[0].gathered(unit.bucket) for unit in work.units[0])
-        from simperf.training.pipelined.work import assign_buckets
+        from simperf.training.pipelined.work import layer_buckets
 
-        return sum(work.ends[0].gathered(one) for one in assign_buckets(0, work.layers(0, 0), 1e9, 4.0))
+        return sum(work.ends[0].gathered(one) for one in layer_buckets(0, work.layers(0, 0), 1e9, 4.0))
 
     assert bytes_of("as-products") - bytes_of("fp8") == matrices()
 

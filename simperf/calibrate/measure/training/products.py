@@ -10,6 +10,7 @@ from typing import Any
 
 from simperf.calibrate.dataset import Value
 from simperf.calibrate.measure.bench import Bench, Maker, New
+from simperf.calibrate.measure.dense import linear
 from simperf.calibrate.measure.task import Task
 from simperf.calibrate.measure.training.order import PlannedPoint, spread
 from simperf.calibrate.measure.training.points import kernel_point, sets_of
@@ -80,19 +81,10 @@ def _product(bench: Bench, shape: tuple[int, int, int], pass_: str) -> Maker:
     return maker
 
 
-def _biased(bench: Bench, shape: tuple[int, int, int]) -> Maker:
-    tokens, inputs, outputs = shape
-
-    def maker(new: New) -> Any:
-        x, weight, bias = new(tokens, inputs), new(outputs, inputs), new(outputs)
-        return lambda: bench.torch.nn.functional.linear(x, weight, bias)
-
-    return maker
-
-
 def _task(bench: Bench, shape: tuple[int, int, int], pass_: str, *, dtype: str, cold: bool, bias: bool = False) -> Task:
     """One product; ``tf32`` is fp32 that torch may multiply so."""
-    maker = _biased(bench, shape) if bias else _product(bench, shape, pass_)
+    tokens, inputs, outputs = shape
+    maker = linear(bench, tokens, outputs, k=inputs) if bias else _product(bench, shape, pass_)
     kept = "fp32" if dtype == "tf32" else dtype
     op = replace(bench.describe(maker, kept), dtype=dtype)  # TF32 is as wide as fp32
     context: Callable[[], AbstractContextManager[Any]] = nullcontext
