@@ -123,8 +123,8 @@ def worded(text: str) -> str:
     Examples
     --------
     >>> with spoken("zh", drawn=False):
-    ...     worded("Winner: Roofline"), worded("gpu0 holds 3 GB"), worded("18 devices")
-    ('最优方案：屋顶线', 'gpu0 holds 3 GB', '18 个设备')
+    ...     worded("Winner"), worded("gpu0 holds 3 GB"), worded("18 devices")
+    ('最优方案', 'gpu0 holds 3 GB', '18 个设备')
     """
     language = _SPOKEN.get()
     if language.name == "en" or not _LETTERS.search(text):

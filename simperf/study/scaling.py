@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from simperf.analysis.scaling import COUNTS, ScalingCurve, from_rates, rate_of, scaling
-from simperf.errors import SimperfError
+from simperf.errors import InputError, SimperfError
 from simperf.results import Result
 from simperf.run import run
 from simperf.scenario import Scenario
@@ -59,7 +59,7 @@ def fewer(
     Returns
     -------
     ScalingCurve or None
-        None where there is nothing to vary, or no rate to compare.
+        None where there is nothing to vary, no rate to compare, or no other count that runs.
     list of str
         What was run for it, and what could not be.
     """
@@ -77,12 +77,18 @@ def fewer(
         try:
             results[count] = play(smaller, record=False)
         except SimperfError as error:
-            failed.append(f"{key} = {count} does not run: {str(error).splitlines()[0]}")
+            failed.append(f"{key} = {count} does not run: {_reason(error)}")
     found = scaling(results, key=key)
     if found is None:
-        return None, failed
+        return None, []
     runs = ", ".join(str(point.count) for point in found.points[:-1])
     return found, [f"For this section the same program was also run with {key} = {runs}.", *failed]
+
+
+def _reason(error: SimperfError) -> str:
+    """The first line of an error, without the file that it names."""
+    told = replace(error.problems[0], file="") if isinstance(error, InputError) else error
+    return str(told).splitlines()[0]
 
 
 def _count(scenario: Scenario, result: Result, key: str) -> int:

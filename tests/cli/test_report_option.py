@@ -31,8 +31,8 @@ def test_a_sweep_and_a_plan_show_their_best_once_more_with_its_timeline(tmp_path
     vary = ["--vary", "program.t1=5 us,20 us", "--set", "program.n=20", "--no-cache"]
     assert main(["sweep", "d2l/async", *vary, "--report", str(one)]) == 0
     assert main(["plan", str(tmp_path / "plan.toml"), "--no-cache", "--report", str(two)]) == 0
-    assert ">Best point: Timeline</h2>" in one.read_text("utf-8")
-    assert ">Winner: Roofline</h2>" in two.read_text("utf-8")
+    assert ">Best point</h2>" in one.read_text("utf-8")
+    assert ">Winner</h2>" in two.read_text("utf-8")
 
 
 def test_a_run_on_several_devices_is_made_on_fewer_and_says_so(tmp_path):

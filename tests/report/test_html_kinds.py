@@ -7,6 +7,7 @@ import pytest
 
 from simperf.cli import main
 from tests.report.browser import chromium, complaints, opened
+from tests.report.test_html_pages import ESCAPED
 
 KINDS = {
     "frontend": ["run", "d2l/async", "--set", "program.n=2000"],
@@ -23,7 +24,7 @@ SECTIONS = {
     "servers": ("Timeline", "Scaling", "Staleness", "Topology", "What was not modelled", "Inputs"),
     "collective": ("By size", "Scaling", "What limits it", "Topology", "What was not modelled", "Inputs"),
     "comparison": ("Side by side", "Scaling", "What was modelled", "Sources"),
-    "sweep": ("Pictures", "Scaling", "Points", "Best point: Timeline", "Best point: What limits it"),
+    "sweep": ("Pictures", "Scaling", "Points", "Best point"),
 }
 #: the least contrast between each text of the page and what is behind it, and where
 CONTRAST = """
@@ -61,6 +62,7 @@ def test_each_kind_has_its_sections_and_is_light(pages, kind):
     assert 'class="answer"' in text
     assert "interval" in text
     assert "simperf " + KINDS[kind][0] in text or "How to reproduce it" in text
+    assert ESCAPED.findall(text) == []
     assert len(text.encode()) < 2_000_000
 
 

@@ -45,7 +45,12 @@ class _Checker(HTMLParser):
             assert self.open.pop() == tag
 
 
+#: our own markup that was escaped as a plain text is
+ESCAPED = re.compile(r"&lt;/?(?:div|table|ul|dl|h3|figure|svg|details|section|pre|span)\b")
+
+
 def checked(text):
+    assert ESCAPED.findall(text) == []
     found = _Checker()
     found.feed(text)
     assert found.open == []

@@ -9,7 +9,7 @@ from simperf.analysis.scaling import Scaled, ScalingCurve
 from simperf.engine.recorder import Sample, Span
 from simperf.errors import InputError
 from simperf.hardware import Catalog, build_machine
-from simperf.report.html import comparison_report, plan_report, result_report
+from simperf.report.html import comparison, comparison_report, plan_report, result_report
 from simperf.report.html.limiting import limiting_part
 from simperf.report.html.machine import machine_part
 from simperf.report.html.page import numeric, table
@@ -227,11 +227,13 @@ def test_a_plan_shows_its_winner_in_detail():
         "Ranking",
         "Scaling",
         "Prices",
-        "Winner: Timeline",
-        "Winner: What limits it",
+        "Winner",
         "What is not counted",
     ):
         assert f">{heading}</h2>" in text
+    for heading in ("Timeline", "What limits it"):
+        assert f">{heading}</h3>" in text
+    assert re.search("<nav.*</nav>", text)[0].count("Winner") == 1
     assert "Which machines train resnet18" in text
     assert "90 % intervals from published figures" in text
 
@@ -244,6 +246,18 @@ def test_the_answer_of_a_comparison_leads_to_its_winner_which_is_shown_whole():
     assert text.count('href="#run-7"') == 2  # the contents have it, too
     assert 'id="r7-timeline"' in text
     assert sum(f'id="r{i}-timeline"' in text for i in range(8)) == 4
+    assert text.count("Timelines and pictures are shown for the best run") == 4
+
+
+def test_a_run_without_its_timeline_says_why_and_what_shows_it(monkeypatch):
+    monkeypatch.setattr(comparison, "_ROOM", 0)
+    spans = (Span("gpu0/stream0", "a", 0.0, 1.0, "compute"),)
+    results = [Result(f"run {i}", 9.0 - i, spans=spans) for i in range(2)]
+    text = checked(comparison_report(results, command="simperf compare d2l/async --report a.html"))
+    assert text.count("The timeline and the pictures of this run are left out to keep the page small.") == 2
+    assert "simperf run d2l/async --variant &#39;run 1&#39; --report run.html" in text
+    changed = comparison_report(results, command="simperf compare d2l/async --set program.n=3 --report a.html")
+    assert "--variant" not in changed
 
 
 def test_a_divided_model_has_its_passes_its_stages_and_its_memory():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from simperf.errors import SimperfError
+from simperf.errors import InputError, Problem, SimperfError
 from simperf.run import run, run_variants
 from simperf.scenario import load_scenario, make_scenario
 from simperf.study.scaling import fewer, halvings, of_results, of_table
@@ -59,6 +59,26 @@ def test_a_count_that_does_not_run_is_told_and_left_out():
     line, told = fewer(scenario, run(scenario), play=play)
     assert [point.count for point in line.points] == [2, 4, 8]
     assert "gpus = 1 does not run: gpu0 is out of memory" in told
+
+
+def test_without_another_count_that_runs_there_is_no_line_and_nothing_to_tell():
+    scenario = trained()
+
+    def play(one, *, record):
+        raise InputError(Problem("the layout has another number of ranks", file="/home/me/a.toml", line=43))
+
+    assert fewer(scenario, run(scenario), play=play) == (None, [])
+
+
+def test_why_a_count_does_not_run_names_no_file():
+    scenario = trained()
+
+    def play(one, *, record):
+        if one.parameters["gpus"] == 1:
+            raise InputError(Problem("no room", file="/home/me/a.toml", line=43, key="program.gpus"))
+        return run(one, record=record)
+
+    assert "gpus = 1 does not run: program.gpus: no room" in fewer(scenario, run(scenario), play=play)[1]
 
 
 def test_variants_of_a_count_are_lines():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 from simperf.analysis.breakdown import breakdown
@@ -31,6 +32,8 @@ __all__ = ["comparison_report"]
 #: runs that are shown whole, and letters that they may take together; of the others the breakdown, limits and inputs
 _WHOLE = 4
 _ROOM = 1_400_000
+_LARGE = "The timeline and the pictures of this run are left out to keep the page small."
+_MANY = f"Timelines and pictures are shown for the best run and the first others, {_WHOLE} at most."
 #: sections of a run that the page has once for all
 _SHARED = frozenset(("Inputs", "What was modelled", "What was not modelled"))
 
@@ -70,21 +73,23 @@ def comparison_report(
     played = {index: result for index, result in enumerate(results) if isinstance(result, Result)}
     best = next((index for index, result in played.items() if _is_best(result, good, ranking)), None)
     bodies, room = {}, _ROOM
-    for index in sorted(played, key=lambda index: index != best)[:_WHOLE]:  # the best one first: it has room
+    chosen = sorted(played, key=lambda index: index != best)[:_WHOLE]  # the best one first: it has room
+    for index in chosen:
         body = _whole(played[index], machines[index] if index < len(machines) else None, index)
         if len(body) <= room:
             bodies[index] = body
             room -= len(body)
     for index, result in played.items():
-        sections.append(PageSection(result.name, bodies.get(index) or _short(result), name=f"run-{index}"))
+        body = bodies.get(index) or _short(result, _LARGE if index in chosen else _MANY, _alone(command, result))
+        sections.append(PageSection(result.name, body, name=f"run-{index}"))
     for heading, lines in (
         ("What was modelled", [line for result in good for line in result.modelled]),
         ("What was not modelled", [line for result in good for line in result.not_modelled]),
     ):
         sections += [PageSection(heading, paragraphs(dict.fromkeys(lines)))] if lines else []
     seen = {machine.name: machine for machine in machines if machine is not None}
-    origin = sources(good) + "".join(machine_part(machine) for machine in seen.values())
-    sections += [PageSection("Sources", origin)] if origin else []
+    origin = [part for part in (sources(good), *map(machine_part, seen.values())) if part]
+    sections += [PageSection("Sources", component("sequence", origin))] if origin else []
     if command:
         sections += reproduction(command, f"Seed {good[0].seed}. The same scenarios and seed give the same bytes.")
     question = question or next((result.question for result in good if result.question), "")
@@ -118,11 +123,22 @@ def _whole(result: Result, machine: Machine | None, index: int) -> str:
     return _framed(result, inner)
 
 
-def _short(result: Result) -> str:
-    """What matters most of one of the runs."""
-    more = f"Timelines and pictures are shown for the best run and the first others, {_WHOLE} at most."
-    parts = shares(breakdown(result), result.time), definitions(limits(result)), component("paragraph", more, "faint")
-    return _framed(result, parts)
+def _short(result: Result, why: str, command: str) -> str:
+    """What matters most of one of the runs, why that is all, and what shows the rest."""
+    parts = [shares(breakdown(result), result.time), definitions(limits(result)), component("paragraph", why, "faint")]
+    return _framed(result, [*parts, component("code", command)] if command else parts)
+
+
+def _alone(command: str, result: Result) -> str:
+    """The command that makes a page of one variant; empty if the comparison is not of one file as it is."""
+    words = shlex.split(command)
+    for option in ("--report", "--plot"):
+        if option in words:
+            place = words.index(option)
+            del words[place : place + 2]
+    if words[:2] != ["simperf", "compare"] or len(words) != 3:
+        return ""
+    return shlex.join(["simperf", "run", words[2], "--variant", result.name, "--report", "run.html"])
 
 
 def _framed(result: Result, inner: Sequence[str]) -> str:

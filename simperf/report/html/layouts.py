@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from simperf.hardware import Machine
 from simperf.report.html.page import PageSection, numeric, page, paragraphs, reproduction, table
 from simperf.report.html.picture import on_page
-from simperf.report.html.result import result_sections
+from simperf.report.html.result import detailed
 from simperf.report.language import say
 from simperf.report.layout_pictures import draw_layouts
 from simperf.report.layout_plans import summary
@@ -50,8 +50,7 @@ def layouts_report(
         PageSection("The search", paragraphs(summary(found))),
     ]
     if winner is not None:
-        for each in result_sections(winner, machine=machine, prefix="w-"):
-            sections.append(PageSection(f"Winner: {each.title}", each.body, name=each.anchor))
+        sections.append(detailed("Winner", winner, machine=machine, prefix="w-"))
     step = format_quantity(first.step, "s")
     lead = [f"{request.name}, {request.batch} samples of {request.model.sequence} tokens per step."]
     lead += (

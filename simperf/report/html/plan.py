@@ -8,7 +8,7 @@ from simperf.analysis.scaling import ScalingCurve, from_rates
 from simperf.hardware import Machine
 from simperf.report.html.page import PageSection, numeric, page, paragraphs, reproduction, table
 from simperf.report.html.picture import on_page
-from simperf.report.html.result import result_sections
+from simperf.report.html.result import detailed
 from simperf.report.html.scaling import scaling_part
 from simperf.report.language import say
 from simperf.report.plans import GROUPS, draw_plan
@@ -65,8 +65,7 @@ def plan_report(
         PageSection("Prices", table(("instance", "price", "source"), prices, caption="Prices", numbers=(1,)))
     )
     if winner is not None:
-        for part_ in result_sections(winner, machine=machine, prefix="w-"):
-            sections.append(PageSection(f"Winner: {part_.title}", part_.body, name=part_.anchor))
+        sections.append(detailed("Winner", winner, machine=machine, prefix="w-"))
     sections.append(PageSection("What is not counted", paragraphs(_NOT_COUNTED)))
     sections += reproduction(command)
     return page(request.title, sections, question=_question(found), answer=_answer(found), lead=_lead(found, winner))

@@ -19,6 +19,7 @@ from simperf.report.html.page import PageSection, definitions, page, paragraphs,
 from simperf.report.html.picture import on_page, printed
 from simperf.report.html.scaling import scaling_part
 from simperf.report.html.stages import stage_sections
+from simperf.report.html.templating import component
 from simperf.report.html.timeline import MOST, timeline
 from simperf.report.language import current, say, spoken
 from simperf.report.phrases import answer_words, interval_words
@@ -30,7 +31,7 @@ from simperf.results import OperationUse, Result
 from simperf.scenario.tables import TableReader
 from simperf.units import format_quantity
 
-__all__ = ["inputs", "machine_of", "result_report", "result_sections", "sources"]
+__all__ = ["detailed", "inputs", "machine_of", "result_report", "result_sections", "sources"]
 
 _OPERATIONS = 25
 #: queues that one picture can tell apart
@@ -122,6 +123,13 @@ def result_sections(
         ("Inputs", inputs(result.scenario) + sources([result]) + machine_part(machine)),
     ]
     return [PageSection(title, body, name=prefix + title.lower().replace(" ", "-")) for title, body in found if body]
+
+
+def detailed(title: str, result: Result, *, machine: Machine | None, prefix: str) -> PageSection:
+    """One section of a page on several runs that holds everything on one of them."""
+    parts = result_sections(result, machine=machine, prefix=prefix)
+    inner = [component("subsection", part.title, part.anchor, part.body) for part in parts]
+    return PageSection(title, component("sequence", inner))
 
 
 def _paper(result: Result) -> str:

@@ -23,9 +23,8 @@ def scaling_part(lines: Sequence[ScalingCurve], *, remarks: Sequence[str] = ()) 
     remarks : sequence of str
         What was run for it, and what could not be.
     """
-    if not lines:  # the first reason is like the others
-        more = [f"{len(remarks) - 1} other counts do not run either."] if len(remarks) > 1 else []
-        return paragraphs([*remarks[:1], *more]) if remarks else ""
+    if not lines:
+        return paragraphs(remarks) if remarks else ""
     last = lines[0].points[-1]
     text = say("{} over {} beside the ideal, and the efficiency: {} % at {}.")
     what = say(lines[0].what)

@@ -15,7 +15,7 @@ from simperf.report.collectives import IDEALISED, size_text
 from simperf.report.html.machine import machine_part
 from simperf.report.html.page import PageSection, numeric, page, paragraphs, reproduction, table
 from simperf.report.html.picture import on_page
-from simperf.report.html.result import result_sections
+from simperf.report.html.result import detailed
 from simperf.report.html.scaling import scaling_part
 from simperf.report.html.templating import component
 from simperf.report.language import say
@@ -94,8 +94,7 @@ def sweep_report(
         failed = [f"point {row['point']}: {str(row['error']).splitlines()[0]}" for row in found.failed]
         sections.append(PageSection("Failed", paragraphs(failed)))
     if best is not None:
-        for each in result_sections(best, machine=machine, prefix="b-"):
-            sections.append(PageSection(f"Best point: {each.title}", each.body, name=each.anchor))
+        sections.append(detailed("Best point", best, machine=machine, prefix="b-"))
     lead = [ranking.refusal]
     if first is not None:
         ends = first.get("intervals", {}).get(ranking.answer.metric)
