@@ -39,8 +39,14 @@ FOLDER = Path(__file__).with_name("languages")
 #: letters of which one takes the room of almost two of Latin
 WIDE = re.compile(r"[\u2e80-\u9fff\uff00-\uffef]")
 _LETTERS = re.compile(r"[A-Za-z]")
-#: ends of sentences and lines, kept
-_SENTENCES = re.compile(r"((?<=[.;]) |\n)")
+#: ends of sentences and lines, then of clauses, then of items, kept
+_ENDS = (re.compile(r"((?<=\.) |\n)"), re.compile(r"((?<=;) |\n)"))
+#: a range of quantities, an item such as ``+2 ms kernel time``, and one such as ``weights 4 GB``
+_AMOUNT = r"[\d.,]+ \S+"
+_RANGE = re.compile(rf"({_AMOUNT}) to ({_AMOUNT})")
+_MORE, _PART = re.compile(rf"\+({_AMOUNT}) ([a-z][a-z ]+)"), re.compile(rf"([a-z][a-z ]*) ({_AMOUNT})")
+#: how a range is told; no phrase that a text is matched with, as "to" stands in many
+_TOLD_RANGE = "{} to {}"
 #: patterns of names that engines and strategies give to tracks and spans
 _NAMES = ("wait: {}", "to {}", "link {}", "stream{}", "stage {}", "exposed {}", "hidden {}")
 
@@ -137,11 +143,40 @@ def _worded(text: str, language: str) -> str:
     told = named(text)
     if told != text:
         return told
+    if match := _RANGE.fullmatch(text):
+        return say(_TOLD_RANGE).format(*match.groups())
     for pattern, other in _phrases(language):
         if match := pattern.fullmatch(text):
             return other.format(*(worded(part) for part in match.groups()))
-    parts = _SENTENCES.split(text)
-    return "".join(map(worded, parts)) if len(parts) > 1 else text
+    for ends in _ENDS:
+        parts = ends.split(text)
+        if len(parts) > 1:
+            return "".join(map(_clause, parts)).replace("； ", "；")
+    return _items(text)
+
+
+def _clause(text: str) -> str:
+    """A part of a text, with its semicolon in the current language where it is translated without it."""
+    told = worded(text)
+    if told != text or not text.endswith(";"):
+        return told
+    told = worded(text[:-1])
+    return text if told == text[:-1] else f"{told}；"
+
+
+def _items(text: str) -> str:
+    """A list with commas of amounts, if each of its items is one that can be translated; itself if not."""
+    told = []
+    for item in text.split(", "):
+        if match := _MORE.fullmatch(item):
+            amount, name = match.groups()
+            told.append(f"{named(name)} +{amount}")
+        elif match := _PART.fullmatch(item):
+            name, amount = match.groups()
+            told.append(f"{named(name)} {amount}")
+        else:
+            return text
+    return "、".join(told)
 
 
 @functools.cache
@@ -149,6 +184,7 @@ def _phrases(language: str) -> tuple[tuple[re.Pattern[str], str], ...]:
     """Phrases with something in the place of ``{}``, each with its translation; those that say most come first."""
     words: Mapping[str, str] = vars(_catalogue(language))["_catalog"]  # gettext has no public list of its messages
     found = [(one, other) for one, other in words.items() if "{}" in one and len(_LETTERS.findall(one)) > 1]
+    found = [pair for pair in found if pair[0] != _TOLD_RANGE]
     found.sort(key=lambda pair: -len(pair[0]))
     return tuple((re.compile(re.escape(one).replace(r"\{\}", "(.+?)"), re.DOTALL), other) for one, other in found)
 

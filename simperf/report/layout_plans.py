@@ -117,8 +117,10 @@ def summary(found: LayoutPlan) -> Iterator[str]:
     if gap > 0:
         fastest = f"A layout that was not simulated may be faster by {100 * gap:.1f} % at most."
     yield f"{fastest} The fastest is {100 * found.bound_gap():.1f} % above its own bound."
-    told = f"Steps of one machine that differ by less than {100 * (TIE - 1):.2g} % cannot be distinguished: errors of "
-    told += "nine in ten published pairs were smaller."
+    told = (
+        f"Steps of one machine that differ by less than {100 * (TIE - 1):.2g} % cannot be distinguished: "
+        "errors of nine in ten published pairs were smaller."
+    )
     if near := found.near():
         told += f" Of layouts that were not simulated, {near:,} may be as near."
     yield told

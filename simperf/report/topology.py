@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from simperf.errors import InputError, Problem
 from simperf.hardware import Edge, Machine
-from simperf.report.language import say
+from simperf.report.language import say, worded
 from simperf.report.style import NARROW, figure, figure_width, folded, letters_on, save
 from simperf.report.topology_layout import MachineLayout, Place, cluster_layout, server_layout
 
@@ -264,7 +264,7 @@ def _legend(made: Figure, layout: MachineLayout, load: Mapping[str, float] | Non
     )
     handles.append(Line2D([], [], linestyle="none", label=unit))
     if layout.remark:
-        handles.append(Line2D([], [], linestyle="none", label=layout.remark))
+        handles.append(Line2D([], [], linestyle="none", label=worded(layout.remark)))
     words = [str(handle.get_label()) for handle in handles]
     half = (len(words) + 1) // 2
     room = (made.get_figwidth() - 1.3) / _LETTER  # beside the marks of two columns

@@ -146,8 +146,9 @@ def cluster_layout(machine: Machine) -> MachineLayout:
     hidden = len(machine.servers) - len(shown)
     if hidden:
         unseen = len(fabric.nodes) - len(leaves) - len(spines)
-        more = f" and {unseen} switches" if unseen else ""
-        made.remark = f"{hidden} more servers{more} are connected in the same way and not drawn"
+        made.remark = f"{hidden} more servers are connected in the same way and not drawn"
+        if unseen:
+            made.remark = f"{hidden} more servers and {unseen} switches are connected in the same way and not drawn"
     return made
 
 

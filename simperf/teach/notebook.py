@@ -34,7 +34,7 @@ _HEADS: dict[Language, dict[str, str]] = {
         "answer": "Your answer",
         "reading": "Read on",
         "predict": "Predict first",
-        "prediction": "Your prediction, then Enter",
+        "prediction": "Prediction, Enter",
         "choose": "Your prediction",
         "first": "The result appears when you have made a prediction. A guess will do.",
         "headline": "{}: {}",

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from simperf.files import read_toml
+from simperf.hardware import GpuPart
 from simperf.results import Result
+from simperf.scenario import make_scenario
 from simperf.study.limits import Limits
 from simperf.teach.exercise import Language
 from simperf.teach.lesson import LANGUAGES, lessons_folder
@@ -24,6 +27,8 @@ PLAYGROUND = "playground"
 _MOST, _LEAST = 5, 1e-3
 _BAR = "height: 0.7rem; border-radius: 2px; background: #0072B2;"
 _MEMORY = "memory: "
+#: settings that only a layout has
+_OF_LAYOUT = ("tp", "pp")
 
 
 def playground_notebook() -> Path:
@@ -106,16 +111,22 @@ class Playground:
         return self._names.get(name, name)
 
     def opening(self, chosen: Any) -> Any:
-        """Title, question and controls."""
+        """Title, question and those controls that have an effect."""
         import marimo as mo
 
         head = mo.md(f"# {self.text['title']}\n\n**{self.text['question']}**")
-        return mo.vstack([head, mo.hstack(list(chosen.values()), wrap=True, justify="start", gap=1)])
+        hidden = () if chosen.value["strategy"] == "layout" else _OF_LAYOUT
+        shown = [one for name, one in chosen.items() if name not in hidden]
+        return mo.vstack([head, mo.hstack(shown, wrap=True, justify="start", gap=1)])
 
     def used(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """The settings that have an effect: tensor and pipeline parallelism belong to a layout."""
         layout = values["strategy"] == "layout"
-        return {**values, **({} if layout else {"tp": 1, "pp": 1})}
+        return {**values, **({} if layout else dict.fromkeys(_OF_LAYOUT, 1))}
+
+    def too_small(self, values: Mapping[str, Any]) -> bool:
+        """Whether a layout is asked for with a traced model, which it cannot divide."""
+        return values["strategy"] == "layout" and not values["model"].startswith("GPT")
 
     def headline(self, result: Result) -> Any:
         """Time of a step, rate, and what memory holds: what is known before anything is drawn."""
@@ -124,7 +135,15 @@ class Playground:
         step = format_quantity(result.metrics["time per step"].value, "s")
         rate = f"{result.metrics['samples per second'].value:,.0f}/s"
         head = mo.md(f"## {self.text['step']}: {step}, {self.text['rate']}: {rate}")
-        return mo.vstack([head, *self._memory(result)])
+        return mo.vstack([head, *self._interval(result), *self._memory(result)])
+
+    def _interval(self, result: Result) -> list[Any]:
+        import marimo as mo
+
+        if "time per step" not in result.intervals:
+            return []
+        low, high = (format_quantity(end, "s", digits=3) for end in result.intervals["time per step"])
+        return [mo.md(self.text["interval"].format(low=low, high=high))]
 
     def timeline(self, result: Result) -> Any:
         """The timeline of the step."""
@@ -146,8 +165,12 @@ class Playground:
         if not total:
             return []
         rows = [(self._names.get(name, name), value) for name, value in parts.items() if value > 1e-3 * total]
-        head = f"### {self.text['memory']}: {format_quantity(total, 'B', digits=3)}"
-        bars = "".join(_bar(name, value / total, format_quantity(value, "B", digits=3)) for name, value in rows)
+        machine = make_scenario(result.scenario).machine
+        nodes = [machine.nodes[gpu] for gpu in machine.gpus] if machine else []
+        capacity = min((one.part.memory_capacity for one in nodes if isinstance(one.part, GpuPart)), default=math.inf)
+        told = self.text["fits"].format(used=_gib(total), capacity=_gib(capacity))
+        head = f"### {self.text['memory']}: {told}"
+        bars = "".join(_bar(name, value / total, _gib(value)) for name, value in rows)
         return [mo.md(head), mo.Html(f'<div class="simperf-bars">{bars}</div>')]
 
     def helps(self, found: Limits) -> Any:
@@ -173,6 +196,11 @@ class Playground:
                 mo.md(self.text["address"]),
             ]
         )
+
+
+def _gib(size: float) -> str:
+    """A size [B] in the unit that capacities of GPUs are named by."""
+    return f"{size / 2**30:.3g} GiB"
 
 
 def _bar(name: str, share: float, number: str) -> str:

@@ -10,7 +10,7 @@ import simperf
 from simperf.cli import main
 from simperf.errors import UnknownNameError
 from simperf.report import language
-from simperf.report.language import DOMAIN, FOLDER, font_of, languages, named, say, spoken
+from simperf.report.language import DOMAIN, FOLDER, font_of, languages, named, say, spoken, worded
 from simperf.report.plots import KINDS, draw, draw_comparison
 from simperf.report.style import figure, note, sized
 from simperf.run import run
@@ -159,6 +159,38 @@ def test_headings_and_tables_of_a_page_are_chinese(words, tmp_path, capsys):
     assert [one for one in shown if not CHINESE.search(one) and one not in names] == []
     lead = re.search(r'<p class="faint">(.*?)</p>', text)[1]
     assert all(CHINESE.search(line) for line in lead.split("<br>") if re.search("[A-Za-z]{3}", line))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Of 123,929 spans, the 123,015 that are shorter than 3.93 ms are drawn together in blocks, whose height is the "
+        "share of the time that they fill; a trace (--trace FILE) has each. The 8 busiest of 304 links are shown.",
+        "compute-bound; gpu0 98 %",
+        "0.8255x the samples per second; +50.50 ms of copy (gpu0 is busiest)",
+        "88.26 min to 3.175 h",
+        "exposed communication, min over ranks",
+        "exposed expert tensor",
+        "Most of it: host takes 928.4 us less.",
+        "A step of gpu0, part by part",
+        "1.99x faster, same cost as #1",
+        "1.033 times the step: +19.6 ms kernel time, +5.47 ms kernel slowdown; not distinguishable from #1",
+        "the fastest: less kernel time and kernel slowdown than #2",
+        "activations 40.88 GB, optimizer 8.030 GB, gathered weights 872.4 MB",
+        "No 90 % interval of #12: no published run of this kind is as hard to predict: launch share 0.5, and "
+        "theirs is at most 0.3",
+        "The search is complete: no other layout is faster. The fastest is 12.5 % above its own bound.",
+        "Steps of one machine that differ by less than 9.3 % cannot be distinguished: errors of nine in ten published "
+        "pairs were smaller. Of layouts that were not simulated, 1 may be as near.",
+        "56 more servers and 2 switches are connected in the same way and not drawn",
+        "host: nothing runs until the host has launched it; wait: nothing runs of what is launched",
+    ],
+)
+def test_sentences_of_pages_have_no_two_english_words_in_a_row(text):
+    with spoken("zh", drawn=False):
+        told = worded(text)
+    assert CHINESE.search(told)
+    assert not re.search(r"[A-Za-z]{2,}[,;:]? [A-Za-z]{2,}", told.replace("--trace FILE", "")), told
 
 
 def test_every_translation_takes_what_its_phrase_has():

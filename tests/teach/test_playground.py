@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from simperf.teach.playground import Address, playground_notebook
+from simperf.teach.playground import Address, Playground, playground_notebook
 from tests.polling import wait_until
 from tests.report.browser import complaints
 from tests.teach.lesson_page import served
@@ -59,8 +59,19 @@ def test_time_memory_limit_and_what_helps_are_those_of_the_public_verbs():
     assert names["result"].time == result.time
     assert simperf.format_quantity(result.metrics["time per step"].value, "s") in page
     limiting = simperf.limits(simperf.make_scenario(result.scenario), faster=2.0).limiting
-    assert f"<strong>{limiting.resource.name}</strong>: twice as fast" in page
-    assert f"the job is {100 * limiting.change:.1f} % faster" in page
+    assert f"If <strong>{limiting.resource.name}</strong> were twice as fast" in page
+    assert f"the job would be {100 * limiting.change:.1f} % faster" in page
+    assert "of 16 GiB: fits" in page
+    assert "90 % interval" in page
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_layout_of_a_traced_model_is_refused_in_words_of_the_page(language):
+    page = Playground(language)
+    assert page.too_small({"strategy": "layout", "model": "BERT base"})
+    assert not page.too_small({"strategy": "layout", "model": "GPT, 4 layers"})
+    assert not page.too_small({"strategy": "DDP", "model": "BERT base"})
+    assert "GPT, 4 layers" in page.text["large"]
 
 
 @pytest.mark.parametrize(

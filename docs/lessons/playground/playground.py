@@ -67,13 +67,19 @@ def _():
 def _(address, language):
     page = Playground(language.value)
     chosen = page.controls(settings, address)
-    page.opening(chosen)
     return chosen, page
 
 
 @app.cell
 def _(chosen, page):
+    page.opening(chosen)
+    return
+
+
+@app.cell
+def _(chosen, page):
     given = page.used(chosen.value)
+    mo.stop(page.too_small(given), mo.callout(mo.md(page.text["large"]), kind="warn"))
     try:
         result, why = play(**given), ""
     except simperf.SimperfError as error:  # too little memory, or a combination that does not exist

@@ -131,7 +131,9 @@ def _comparable(cost: float) -> float:
 def _beside(one: Candidate, other: Candidate, number: int) -> str:
     """Time and cost of a candidate beside those of another one, such as ``1.99x faster, same cost as #1``.
 
-    Without a price of both it is the time alone.
+    Other ones are such as ``1.99x slower, 1.20x the cost of #1``.
+
+    Without a price of both it is the time alone, ``1.99x faster than #1`` or ``1.99x slower than #1``.
     """
     slower, dearer = one.time / other.time, one.cost / other.cost
     ratio = f"{max(slower, 1 / slower):.2f}"
