@@ -53,7 +53,7 @@ def test_outputs(tmp_path):
     with pytest.raises(InputError) as caught:
         verify_outputs(trace=tmp_path, plot=tmp_path / "p.gif", save=tmp_path / "no" / "r.json")
     assert [problem.file for problem in caught.value.problems] == ["--trace", "--save", "--plot"]
-    with pytest.raises(InputError, match="the name must end in .json") as caught:
+    with pytest.raises(InputError, match=r"the name must end in \.json") as caught:
         verify_outputs(save=tmp_path / "r.csv", map_file=tmp_path / "m.txt", report=tmp_path / "r.txt", kind="roofline")
     assert [problem.file for problem in caught.value.problems] == ["--save", "--map", "--report", "--plot-kind"]
 
