@@ -99,6 +99,7 @@ def show_guide(
     from simperf.cli.terminal import note
     from simperf.files import write_text
     from simperf.report.rows import rows_text
+    from simperf.report.terminal import fold_text
     from simperf.teach import find_lesson, lessons
     from simperf.teach.guide import guide, guide_rows
 
@@ -108,7 +109,7 @@ def show_guide(
         write_text(target, guide(chosen, language))
         note(f"wrote {target}")
     elif output == "table":
-        typer.echo(guide(chosen, language), nl=False)
+        typer.echo(fold_text(guide(chosen, language)), nl=False)
     else:
         typer.echo(rows_text(guide_rows(chosen, language), output))
 

@@ -17,6 +17,7 @@ __all__ = [
     "columns",
     "fold_comments",
     "fold_message",
+    "fold_text",
     "titled",
     "to_lines",
     "to_text",
@@ -123,6 +124,20 @@ def fold_comments(text: str) -> str:
         comment = line.startswith("# ") and len(line) > width
         more = {"subsequent_indent": "#   ", "break_long_words": False, "break_on_hyphens": False}
         lines += textwrap.wrap(line, width, **more) if comment else [line]  # type: ignore[arg-type]
+    return "\n".join(lines)
+
+
+def fold_text(text: str) -> str:
+    """Text whose lines fold at words where they are longer than the screen; lists keep their indent."""
+    import re
+    import textwrap
+
+    width, lines = columns(), list[str]()
+    for line in text.split("\n"):
+        found = re.match(r" *(?:[-*] |\d+\. )?", line)
+        indent = " " * len(found[0]) if found else ""
+        more = {"subsequent_indent": indent, "break_long_words": False, "break_on_hyphens": False}
+        lines += textwrap.wrap(line, width, **more) if len(line) > width else [line]  # type: ignore[arg-type]
     return "\n".join(lines)
 
 

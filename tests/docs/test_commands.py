@@ -31,7 +31,7 @@ PAGES += [
 ]
 #: pages whose commands take 20 to 60 s of processor time: searches, comparisons of the largest jobs
 LONG = (
-    *("docs/how-to/failures.md", "docs/how-to/choose-a-layout.md"),
+    *("docs/tutorials/failures.md", "docs/how-to/choose-a-layout.md"),
     *("docs/tutorials/which-layout.md", "docs/tutorials/nvl72.md"),
 )
 

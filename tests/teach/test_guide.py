@@ -29,3 +29,11 @@ def test_the_command_writes_a_file_and_refuses_an_unknown_lesson(tmp_path, capsy
     assert main(["lesson", "guide", "asynchrony", "--format", "csv"]) == 0
     assert "400.0 ms" in capsys.readouterr().out
     assert main(["lesson", "guide", "asynchroni"]) == 2
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_guide_on_a_screen_folds_at_words(width, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert main(["lesson", "guide", "asynchrony"]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if "](http" not in line]  # links stay whole
+    assert 0.8 * width < max(map(len, lines)) <= width
