@@ -71,7 +71,10 @@ def _rows(found: LayoutPlan) -> tuple[list[str], list[list[str]]]:
     header += ["cost"] if cost else []
     rows = []
     for one in found.ranked:
-        row = [f"{one.number}{'*' if one.best else ''}", _name(found, one), format_quantity(one.step, "s", digits=4)]
+        step = format_quantity(one.step, "s", digits=4)
+        if one.interval:
+            step += " ({} to {})".format(*(format_quantity(end, "s", digits=3) for end in one.interval))
+        row = [f"{one.number}{'*' if one.best else ''}", _name(found, one), step]
         row += [f"{100 * one.used:.3g} %" if one.used else "-", f"{one.tokens:,.0f}"]
         row.append(format_quantity(one.memory, "B", digits=3))
         row += [hours(one.time) if one.time is not None else "-"] if whole else []

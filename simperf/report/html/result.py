@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,8 @@ from simperf.units import format_quantity
 __all__ = ["detailed", "inputs", "machine_of", "result_report", "result_sections", "sources"]
 
 _OPERATIONS = 25
+#: key of a scenario's row in the list of features, which is of no use to a reader of its result
+_FEATURES = ("scenario.", "rows")
 #: queues that one picture can tell apart
 _QUEUES = 3
 
@@ -224,10 +227,9 @@ def _metrics(result: Result) -> str:
             continue  # has a table of its own
         low_high = result.intervals.get(name)
         ends = " to ".join(format_quantity(end, metric.unit) for end in low_high) if low_high else ""
-        rows.append((name, str(metric), ends, metric.origin))
-    return table(
-        ("metric", "value", "90 % interval", "origin"), rows, caption="Everything else", numbers=(1,), optional=(2,)
-    )
+        alone = replace(metric, low=None, high=None) if low_high else metric  # the ends have a column
+        rows.append((name, str(alone), ends, metric.origin))
+    return table(("metric", "value", "90 % interval", "origin"), rows, caption="Metrics", numbers=(1,), optional=(2,))
 
 
 def inputs(scenario: Mapping[str, Any]) -> str:
@@ -240,7 +242,7 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, st
     for key, value in values.items():
         if isinstance(value, Mapping):
             yield from _flat(value, f"{prefix}{key}.")
-        else:
+        elif (prefix, key) != _FEATURES:
             yield f"{prefix}{key}", str(value)
 
 
