@@ -85,10 +85,14 @@ class CsvFile:
         Raises
         ------
         InputError
-            As of `refuse_uneven`.
+            As of `refuse_uneven`, or two columns of one name.
         """
         self.refuse_uneven()
         names = self.names
+        if twice := next((one for place, one in enumerate(names) if one in names[:place]), None):
+            raise InputError(
+                Problem("two columns of one name", file=self.path, line=1, value=twice, expected="one each")
+            )
         return ((row.line, dict(zip(names, row.cells, strict=True))) for row in self.rows[1:])
 
 
@@ -116,7 +120,7 @@ def read_csv(path: str | os.PathLike[str], *, most: int = _MOST_BYTES, what: str
 
 def parse_csv(text: str, name: str, *, what: str = "", expected: str = "") -> CsvFile:
     """Parse the text of a CSV file; see `read_csv`."""
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True, skipinitialspace=True)
     rows, line = list[CsvRow](), 1
     try:
         for cells in reader:

@@ -32,6 +32,7 @@ __all__ = [
     "Seconds",
     "Unit",
     "format_quantity",
+    "format_ratio",
     "headed",
     "parse",
     "parse_size",
@@ -283,6 +284,19 @@ def format_quantity(value: float, dimension: str, *, digits: int = 4) -> str:
         return f"{value:.{digits}g} {dimension}"
     shown = _quantity()(value, "/s" if dimension == "1/s" else dimension)
     return str(shown.render(prec=digits - 1, strip_zeros=False))
+
+
+def format_ratio(ratio: float) -> str:
+    """A ratio for people: two decimals, or three digits below 1.
+
+    Examples
+    --------
+    >>> format_ratio(1.0), format_ratio(5.3333), format_ratio(28423.1), format_ratio(0.12716)
+    ('1.00x', '5.33x', '28,423x', '0.127x')
+    """
+    if ratio >= 1e4:
+        return f"{ratio:,.0f}x"
+    return f"{ratio:.2f}x" if ratio >= 0.9995 else f"{ratio:#.3g}x"
 
 
 def headed(name: str, unit: str) -> str:

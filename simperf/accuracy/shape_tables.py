@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simperf.csv_file import CsvFile, parse_csv
+from simperf.csv_file import CsvFile, CsvRow, parse_csv
 from simperf.errors import InputError, Problem
 from simperf.file_bytes import decode, read_bytes, unpacked
 from simperf.hardware import Catalog
@@ -144,15 +144,15 @@ def _table(path: Path, kind: str, entry: Mapping[str, Any], source: str) -> Shap
     table.refuse_uneven()
     columns: dict[str, NDArray[Any]] = {}
     for position, name in enumerate(header):
-        texts = [row.cells[position] for row in rows]
-        key, values = _column(path, name, texts)
+        cells = [CsvRow(row.line, [row.cells[position]]) for row in rows]
+        key, values = _column(path, name, cells)
         if key in _SIZES.get(kind, ()):
-            _verify_sizes(path, key, values, texts)
+            _verify_sizes(path, key, values, cells)
         columns[key] = values
     constant = dict(entry.get("constant", {}))
     device = str(constant.pop("device", ""))
     for name, value in constant.items():
-        key, values = _column(path, str(name), [str(value)] * len(rows))
+        key, values = _column(path, str(name), [CsvRow(row.line, [str(value)]) for row in rows])
         columns.setdefault(key, values)
     where = f"{source}, {entry.get('path', path.name)}"
     known = gpu_of_driver(device, Catalog.load())
@@ -170,8 +170,9 @@ def _unpacked(path: Path) -> CsvFile:
     return parse_csv(decode(data, name, what=what), name, what=what, expected="a value for each column")
 
 
-def _column(path: Path, name: str, texts: list[str]) -> tuple[str, NDArray[Any]]:
-    """Name and values of a column: floats where all are numbers, times in seconds."""
+def _column(path: Path, name: str, rows: list[CsvRow]) -> tuple[str, NDArray[Any]]:
+    """Name and values of a column, of one cell a row: floats where all are numbers, times in seconds."""
+    texts = [row.cells[0] for row in rows]
     scale = next((unit for ending, unit in _TIMES.items() if name.endswith(ending)), None)
     try:
         numbers = np.array([float(text) for text in texts])
@@ -181,29 +182,29 @@ def _column(path: Path, name: str, texts: list[str]) -> tuple[str, NDArray[Any]]
         return name, np.array(texts, dtype=str) if numbers is None else numbers
     wrong = None if numbers is None else np.flatnonzero(~(np.isfinite(numbers) & (numbers > 0)))
     if numbers is None or wrong is None or wrong.size:
-        line = 2 + int(wrong[0]) if wrong is not None else _first_text(texts)
-        value, expected = repr(texts[line - 2]), "a number above 0"
-        raise InputError(Problem("not a time", file=str(path), line=line, key=name, value=value, expected=expected))
+        row = rows[int(wrong[0])] if wrong is not None else _first_text(rows)
+        value, expected = repr(row.cells[0]), "a number above 0"
+        raise InputError(Problem("not a time", file=str(path), line=row.line, key=name, value=value, expected=expected))
     return name.removesuffix("_us"), numbers * scale
 
 
-def _verify_sizes(path: Path, name: str, values: NDArray[Any], texts: list[str]) -> None:
+def _verify_sizes(path: Path, name: str, values: NDArray[Any], rows: list[CsvRow]) -> None:
     """Refuse a column of sizes in which a value is no whole number above 0."""
     if values.dtype.kind == "f":
         wrong = np.flatnonzero(~((values >= 1) & (values <= _MOST) & (values == np.floor(values))))
-        line = 2 + int(wrong[0]) if wrong.size else 0
+        row = rows[int(wrong[0])] if wrong.size else None
     else:
-        line = _first_text(texts)
-    if line:
-        value, expected = repr(texts[line - 2]), f"a whole number, 1 to {_MOST}"
-        raise InputError(Problem("not a size", file=str(path), line=line, key=name, value=value, expected=expected))
+        row = _first_text(rows)
+    if row is not None:
+        value, expected = repr(row.cells[0]), f"a whole number, 1 to {_MOST}"
+        raise InputError(Problem("not a size", file=str(path), line=row.line, key=name, value=value, expected=expected))
 
 
-def _first_text(texts: list[str]) -> int:
-    """Line of the first value that is no number."""
-    for position, text in enumerate(texts):
+def _first_text(rows: list[CsvRow]) -> CsvRow:
+    """The first row whose cell is no number."""
+    for row in rows:
         try:
-            float(text)
+            float(row.cells[0])
         except ValueError:
-            return position + 2
-    return 2
+            return row
+    return rows[0]

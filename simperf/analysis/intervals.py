@@ -98,13 +98,12 @@ def intervals_by(
     """
     if not asked.question:
         return RunIntervals({}, {}, asked.why_not)
-    from simperf.analysis.left_out import DIFFICULTIES, spread_of_errors
+    from simperf.analysis.left_out import spread_of_errors
 
     found = spread_of_errors(asked.question, asked.group, without=case)
     if found is None:
         return RunIntervals({}, {}, "too few figures are published of runs like it")
-    what = DIFFICULTIES.get(asked.question, "difficulty")
-    if why_not := found.beyond(difficulty, gpus=asked.gpus, what=what):
+    if why_not := found.beyond(difficulty, gpus=asked.gpus, question=asked.question):
         return RunIntervals({}, {}, why_not)
     told = [numbers[name] for name in asked.metrics if name in numbers]
     shares = [value for value, unit in told if unit == "1" and bounded]

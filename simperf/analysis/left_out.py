@@ -41,7 +41,6 @@ __all__ = [
     "BASES",
     "COLUMNS",
     "DATA",
-    "DIFFICULTIES",
     "FILES",
     "SKEWED",
     "LeftOutError",
@@ -68,11 +67,19 @@ DATA = Path(__file__).parent / "data"
 COLUMNS = ("group", "family", "source", "gpu", "gpus", "difficulty", "used", "error")
 #: difficulty at which the spread is twice that of a run without any, by question [1]; the others have one spread
 BASES = {ONE_GPU: 1.0, SCALING: 0.1, LARGE: 0.25}
-#: what the difficulty of a prediction is, by question
-DIFFICULTIES = {
-    ONE_GPU: "the host launches kernels for a share of",
-    **dict.fromkeys((SCALING, PLANS), "the logarithm of what is lost against linear scaling is"),
-    LARGE: "the host's least time for a layer, over the layer's time, is",
+#: what is said of a prediction that is more difficult than all published figures
+_HARDER = "no published run of this kind is as hard to predict: its difficulty is {:.3g}, and theirs is at most {:.3g}"
+#: the same by question, with what its difficulty is
+_HARDER_BY_QUESTION = {
+    ONE_GPU: "no published run of this kind is as hard to predict: "
+    "the host launches kernels for a share of {:.3g}, and theirs is at most {:.3g}",
+    **dict.fromkeys(
+        (SCALING, PLANS),
+        "no published run of this kind is as hard to predict: "
+        "the logarithm of what is lost against linear scaling is {:.3g}, and theirs is at most {:.3g}",
+    ),
+    LARGE: "no published run of this kind is as hard to predict: "
+    "the host's least time for a layer, over the layer's time, is {:.3g}, and theirs is at most {:.3g}",
 }
 #: name of each question's file
 FILES = {
@@ -154,7 +161,7 @@ class SpreadOfErrors:
         where = f"{self.sources} sources" if self.sources > 1 else "one source alone"
         return f"errors of {self.figures:,} published figures of {self.families} families, each left out, from {where}"
 
-    def beyond(self, difficulty: float = 0.0, *, gpus: int = 1, what: str = "difficulty") -> str:
+    def beyond(self, difficulty: float = 0.0, *, gpus: int = 1, question: str = "") -> str:
         """Reason why the figures say nothing of a prediction, in words; empty if they do.
 
         Parameters
@@ -163,8 +170,8 @@ class SpreadOfErrors:
             Of the prediction [1].
         gpus : int
             That take part.
-        what : str
-            The difficulty in words (`DIFFICULTIES`).
+        question : str
+            That the figures are of; says what the difficulty is.
 
         Examples
         --------
@@ -174,10 +181,7 @@ class SpreadOfErrors:
         if gpus > self.most_gpus:
             return f"published figures of runs like it are of at most {self.most_gpus:,} GPUs, and it has {gpus:,}"
         if difficulty > self.hardest:
-            return (
-                f"no published run of this kind is as hard to predict: {what} {difficulty:.3g}, and theirs is at most "
-                f"{self.hardest:.3g}"
-            )
+            return _HARDER_BY_QUESTION.get(question, _HARDER).format(difficulty, self.hardest)
         return ""
 
     def factors(self, difficulty: float = 0.0, *, used: float = 0.0) -> tuple[float, float]:

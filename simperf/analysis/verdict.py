@@ -11,7 +11,7 @@ from simperf.analysis.limits import busiest
 from simperf.analysis.ranking import common_answer, differing_work, same, work_of
 from simperf.answer import Answer
 from simperf.results import Result
-from simperf.units import format_quantity
+from simperf.units import format_quantity, format_ratio
 
 __all__ = ["Verdict", "verdict"]
 
@@ -41,7 +41,8 @@ class Verdict:
         Its time less the best one's [s].
     changes : mapping of str to float
         What the categories add to `slower` [s], the one of `loss` first, then by size: up to three that are 1 % of
-        the best one's time or more. Empty where `category` is, or where `slower` is less than 1 %.
+        the best one's time or more, and the others together where they are. Empty where `category` is, or where
+        `slower` is less than 1 %.
     resource : str
         That rests least in it.
     apart : bool or None
@@ -67,7 +68,7 @@ class Verdict:
             return f"not distinguishable{chance}"
         if same(self.ratio, 1.0):
             return "the same"
-        text = f"{self.ratio:.4g}x " + ("slower" if self.answer == Answer() else f"the {self.answer.metric}")
+        text = f"{format_ratio(self.ratio)} " + ("slower" if self.answer == Answer() else f"the {self.answer.metric}")
         if self.changes:
             text += f"; +{format_quantity(self.slower, 's')}: {self.parts}"
             text += f" ({self.resource} is busiest)" if self.resource else ""
@@ -95,6 +96,8 @@ def verdict(best: Result, other: Result) -> Verdict:
         category, loss = found.explained_by or ("", 0.0)
         if category and slower >= _SMALLEST * best.time:
             changes = {category: loss} | _largest(found.changes, _SMALLEST * best.time, without=category)
+            rest = slower - sum(changes.values())
+            changes |= {"other": rest} if abs(rest) >= _SMALLEST * best.time else {}
     apart = distinguishable(best, other, metric=metric)
     drawn = metric in best.draws and metric in other.draws
     chance = beats(best, other, metric=metric, better=answer.better).probability if drawn else None

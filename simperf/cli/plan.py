@@ -174,16 +174,16 @@ def _layouts(
 
 
 def _servers_of(names: Sequence[str]) -> list[str]:
-    """Servers that machines are made of; a name that the catalog does not have stays as it is, and is refused."""
+    """Servers that machines are made of; a name that the catalog does not have is refused elsewhere."""
+    from contextlib import suppress
+
     from simperf.errors import UnknownNameError
     from simperf.hardware import Catalog
 
-    catalog, found = Catalog.load(), []
+    catalog, found = Catalog.load(), list[str]()
     for name in names:
-        try:
+        with suppress(UnknownNameError):
             found.append(catalog.machine(name).servers[0].blueprint.name)
-        except UnknownNameError:
-            found.append(name)
     return found
 
 

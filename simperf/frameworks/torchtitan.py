@@ -163,7 +163,9 @@ def _batch(options: JobOptionsRead, draft: JobDraft) -> None:
         message = f"no multiple of {options.argument('local_batch')} {local} x {dp} data-parallel ranks"
         options.problems.append(options.problem("global_batch", message, expected=f"a multiple of {local * dp}"))
     elif options["pp"] > 1 and whole > local * dp:
-        draft.set("program", "accumulate", whole // (local * dp), "global_batch", why="each fills the pipeline again")
+        draft.set(
+            "program", "pipeline_runs", whole // (local * dp), "global_batch", why="each fills the pipeline again"
+        )
 
 
 def _schedule(options: JobOptionsRead, draft: JobDraft, layers: int) -> int:
@@ -179,12 +181,19 @@ def _schedule(options: JobOptionsRead, draft: JobDraft, layers: int) -> int:
     name, chunks = _SCHEDULES[plain]
     assert name in SCHEDULES
     first, last = options["first_less"], options["last_less"]
+    for option in ("first_less", "last_less"):
+        if not 0 <= options[option] <= layers:
+            options.problems.append(options.problem(option, f"{layers} layers are divided", expected=f"0 to {layers}"))
+            return chunks
     counts = _split(options, layers)
     each = options["part_layers"]
+    if each is not None and each < 0:
+        options.problems.append(options.problem("part_layers", "a number of layers is expected", expected="1 or more"))
+        return chunks
     if not counts and each:
         whole = layers + first + last
-        taken = [one for one in range(1, whole + 1) if _parts_taken(name, -(-whole // one), stages)]
-        if each not in taken:
+        if not _parts_taken(name, -(-whole // each), stages):
+            taken = [one for one in range(1, whole + 1) if _parts_taken(name, -(-whole // one), stages)]
             message = f"{whole} layers, with embedding and head, make {-(-whole // max(1, each))} parts"
             message += f", which {stages} stages of {options['schedule']} do not take"
             expected = " or ".join(map(str, taken[-3:])) or "another number of stages"

@@ -21,6 +21,8 @@ _NAMES = {
 }
 #: words of a name that make it another product than the one without
 _OTHER = {"ti", "super", "d", "nvl", "3e", "q", "max", "mobile", "laptop"}
+#: words of a part of a GPU: an instance, a virtual function, a virtual GPU with so much memory
+_PART = re.compile(r"mig|vf|\d+[abcq]")
 _FORM = re.compile(r"sxm\d*|oam")
 _MEMORY = re.compile(r"\d+gb")
 
@@ -41,6 +43,8 @@ def gpu_of_driver(name: str, catalog: PartCatalog) -> GpuPart | None:
     if known in catalog.names("gpu"):
         return catalog.gpu(known)
     said = _words(name)
+    if any(map(_PART.fullmatch, said)):
+        return None
     found = [part for part in gpus_meant(name, catalog) if not (said - _words(part.name)) & _OTHER]
     found = [part for part in found if _words(part.name) <= said] or found
     return found[0] if len(found) == 1 else None

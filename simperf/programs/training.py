@@ -55,7 +55,7 @@ _LOCAL_SGD = Section.of(LocalSGD, "algorithm", "options", "every", "accumulate",
 _MODEL_PARALLEL = Section.of(
     ModelParallel,
     *("options", "microbatch", "schedule", "chunks", "stage_layers", "recompute", "recompute_layers"),
-    *("accumulate", "sequence_parallel", "context_exchange"),
+    *("sequence_parallel", "context_exchange"),
 )
 _MESSAGES = Section.of(
     StageMessages, overlap_messages="overlap", synchronous_messages="synchronous", scatter_messages="scattered"
@@ -79,6 +79,7 @@ _EXCHANGE = Section.of(
     DataExchange,
     *("overlap_weights", "clip"),
     gradient_bucket="bucket",
+    pipeline_runs="runs",
     reshard_weights="reshard",
     prefetch_weights="prefetch",
     reduce_gradients="reduce",
@@ -87,7 +88,7 @@ _EXCHANGE = Section.of(
     flat_weights="flat",
 )
 #: of them what has an effect whether weights are sharded or not
-_DATA = ("gradient_bucket", "overlap_weights", "clip")
+_DATA = ("gradient_bucket", "overlap_weights", "clip", "pipeline_runs")
 _STRATEGIES: Mapping[type[Any], Section] = {
     DDP: _DDP,
     LocalSGD: _LOCAL_SGD,

@@ -44,9 +44,11 @@ _ENDS = (re.compile(r"((?<=\.) |\n)"), re.compile(r"((?<=;) |\n)"))
 #: a range of quantities, an item such as ``+2 ms kernel time``, and one such as ``weights 4 GB``
 _AMOUNT = r"[\d.,]+ \S+"
 _RANGE = re.compile(rf"({_AMOUNT}) to ({_AMOUNT})")
-_MORE, _PART = re.compile(rf"\+({_AMOUNT}) ([a-z][a-z ]+)"), re.compile(rf"([a-z][a-z ]*) ({_AMOUNT})")
-#: how a range is told; no phrase that a text is matched with, as "to" stands in many
-_TOLD_RANGE = "{} to {}"
+_MORE, _PART = re.compile(rf"\+({_AMOUNT}) ([a-z][a-z ]+)"), re.compile(rf"([a-z][a-z ]*) ([+-]?{_AMOUNT})")
+#: a difference with what adds up to it: ``+2 ms: copy +3 ms, compute -1 ms``
+_TOTAL = re.compile(rf"\+({_AMOUNT}): (.+)")
+#: how a range and a difference are told; no phrases that a text is matched with, as their words stand in many
+_TOLD_RANGE, _TOLD_TOTAL = "{} to {}", "+{}: {}"
 #: patterns of names that engines and strategies give to tracks and spans
 _NAMES = ("wait: {}", "to {}", "link {}", "stream{}", "stage {}", "exposed {}", "hidden {}")
 
@@ -145,6 +147,8 @@ def _worded(text: str, language: str) -> str:
         return told
     if match := _RANGE.fullmatch(text):
         return say(_TOLD_RANGE).format(*match.groups())
+    if match := _TOTAL.fullmatch(text):
+        return say(_TOLD_TOTAL).format(match[1], _items(match[2]))
     for pattern, other in _phrases(language):
         if match := pattern.fullmatch(text):
             return other.format(*(worded(part) for part in match.groups()))

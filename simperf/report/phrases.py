@@ -13,15 +13,13 @@ from simperf.answer import TIME
 from simperf.engine.recorder import Category
 from simperf.report.language import say
 from simperf.results import Result
-from simperf.units import format_quantity
+from simperf.units import format_quantity, format_ratio
 
 if TYPE_CHECKING:
     from simperf.analysis.ranking import Ranking
 
-__all__ = ["against", "answer_note", "answer_words", "interval_words", "limit_words", "multiple", "numbers", "percent"]
+__all__ = ["against", "answer_note", "answer_words", "interval_words", "limit_words", "numbers", "percent"]
 
-#: ratio from which it is written as a whole number [1]
-_MANY = 1e4
 #: begins as a number does, but is no count of things, as in ``2 x dgx-1v``
 _NUMBER = re.compile(r"[-+]?\d(?!\d* x )")
 
@@ -66,20 +64,7 @@ def against(ranking: Ranking, place: int) -> str:
         return "best"
     if ratio is None:
         return "-"
-    return ("tie" if same(ratio, 1.0) else f"{multiple(ratio)} ~") if place in best else multiple(ratio)
-
-
-def multiple(ratio: float) -> str:
-    """A ratio for people: two decimals, or three digits below 1.
-
-    Examples
-    --------
-    >>> multiple(1.0), multiple(5.3333), multiple(28423.1), multiple(0.12716)
-    ('1.00x', '5.33x', '28,423x', '0.127x')
-    """
-    if ratio >= _MANY:
-        return f"{ratio:,.0f}x"
-    return f"{ratio:.2f}x" if ratio >= 0.9995 else f"{ratio:#.3g}x"
+    return ("tie" if same(ratio, 1.0) else f"{format_ratio(ratio)} ~") if place in best else format_ratio(ratio)
 
 
 def limit_words(result: Result) -> list[tuple[str, str]]:
@@ -95,7 +80,9 @@ def limit_words(result: Result) -> list[tuple[str, str]]:
         state = f"{share} used" if limit.kind in ("link", "host") else f"at work for {share} of the time"
         rows.append(("busiest", f"{limit.name} ({limit.kind}), {state}"))
     if room is not None:
-        above = "the run takes no longer" if room.ratio < 1 + 1e-6 else f"the run takes {multiple(room.ratio)} as long"
+        above = (
+            "the run takes no longer" if room.ratio < 1 + 1e-6 else f"the run takes {format_ratio(room.ratio)} as long"
+        )
         if 1 + 1e-6 <= room.ratio < 1.01:
             above = f"the run takes {(room.ratio - 1) * 100:.2g} % longer"
         rows.append(("lower bound", f"{format_quantity(room.floor, 's')} ({room.name}); {above}"))

@@ -18,7 +18,6 @@ from simperf.report.counters import draw_memory, draw_queue, series
 from simperf.report.data import FailedRun
 from simperf.report.gantt import draw_gantt, gantt_rows, link_rates
 from simperf.report.language import named, say
-from simperf.report.phrases import multiple
 from simperf.report.pipelines import draw_pipeline, draw_stage_memory, draw_stage_times, stage_devices
 from simperf.report.roofline import draw_roofline
 from simperf.report.stages import stages_of
@@ -35,6 +34,7 @@ from simperf.report.style import (
     written,
 )
 from simperf.results import Result
+from simperf.units import format_ratio
 
 __all__ = ["KINDS", "draw", "draw_comparison", "plot", "plot_comparison"]
 
@@ -255,7 +255,7 @@ def _answers(axes: Any, results: Sequence[Result | FailedRun], ranking: Ranking)
             axes.plot([number.low, number.high], [y, y], color="black", lw=1, marker="|", ms=6)
             end = max(end, number.high)
         ratio = ranking.ratio(place)
-        told = "" if place in ranking.best or ratio is None else f"  ({multiple(ratio)})"
+        told = "" if place in ranking.best or ratio is None else f"  ({format_ratio(ratio)})"
         axes.text(end, y, f" {written(number.value, number.unit)}{told}", va="center", ha="left", fontsize=8)
         place += 1
     low = min(0.0, *(min(number.value, number.low or 0.0) for number in numbers.values()))
@@ -288,7 +288,7 @@ def _times(axes: Any, results: Sequence[Result | FailedRun], ranking: Ranking) -
             axes.plot(ends, [y, y], color="black", lw=1, marker="|", ms=6)
             reach = max(reach, *result.intervals["time"])
         ratio = ranking.ratio(place) if ranking.answer.is_time and place not in ranking.best else None
-        text = f" {written(result.time, 's')}" + (f"  ({multiple(ratio)})" if ratio is not None else "")
+        text = f" {written(result.time, 's')}" + (f"  ({format_ratio(ratio)})" if ratio is not None else "")
         axes.text(reach / scale.factor, y, text, va="center", ha="left", fontsize=8)
         place += 1
     axes.set_xlim(0, longest / scale.factor * _room(axes) if longest > 0 else 1)

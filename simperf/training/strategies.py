@@ -183,7 +183,7 @@ class StageMessages:
 class DataExchange:
     """Exchange of gradients, their norm, and weights between ranks.
 
-    All but the first three options are of ``zero-3``, fully sharded data parallelism, and `gathered` of each sharding
+    All but the first four options are of ``zero-3``, fully sharded data parallelism, and `gathered` of each sharding
     if weights travel in fp8. With ``zero-3`` each layer is a unit that
     is gathered as a whole; the embedding and the head are one unit, as the root module of PyTorch's ``fully_shard``,
     whose weights stay from the forward to the backward pass.
@@ -196,6 +196,9 @@ class DataExchange:
         of zero-1 and zero-2: the next step begins while weights are gathered
     clip : bool
         the norm of all gradients is found by all ranks, and read by every process, before the update
+    runs : int
+        how often a step fills and drains the pipeline, each time with an equal share of its batch, after which
+        gradients that travel while passes continue are exchanged, as torchtitan does
     reshard : str
         a layer's weights are given back after its forward pass and gathered again; never: they stay up to its last
         backward pass of a step; auto: always but for the last layer, and never where a pipeline has several stages
@@ -218,6 +221,7 @@ class DataExchange:
     bucket: Bytes = 0.0
     overlap_weights: bool = False
     clip: bool = True
+    runs: int = 1
     reshard: Literal["auto", "always", "never"] = "auto"
     prefetch: int = 1
     reduce: Literal["auto", "each", "last"] = "auto"
@@ -230,6 +234,9 @@ class DataExchange:
         problems = []
         if not self.bucket >= 0.0:
             problems.append(Problem("a size of 0 or more is expected", key="bucket", value=f"{self.bucket:g}"))
+        if self.runs < 1:
+            message = "a whole number of 1 or more is expected"
+            problems.append(Problem(message, key="pipeline_runs", value=str(self.runs)))
         if self.prefetch < 0:
             message = "a number of layers is expected, 0 or more"
             problems.append(Problem(message, key="prefetch", value=str(self.prefetch)))
@@ -252,8 +259,6 @@ class ModelParallel:
         order of the passes on each stage of the pipeline, such as 1f1b, interleaved, gpipe or zb-h1
     chunks : int
         parts of the model on each stage, of schedule interleaved (virtual stages)
-    accumulate : int
-        how often a step fills and drains the pipeline, each time with an equal share of its batch, as torchtitan does
     stage_layers : tuple of int
         layers of each part of the model in the order of the forward pass, where they are not even
     recompute : str
@@ -278,7 +283,6 @@ class ModelParallel:
     microbatch: int = 1
     schedule: str = "1f1b"
     chunks: int = 1
-    accumulate: int = 1
     stage_layers: tuple[int, ...] = ()
     recompute: Literal["none", "selective", "selective-op", "full"] = "none"
     recompute_layers: int = 0
@@ -296,7 +300,6 @@ class ModelParallel:
             for key, value in (
                 ("microbatch", self.microbatch),
                 ("chunks", self.chunks),
-                ("accumulate", self.accumulate),
             )
             if value < 1
         ]

@@ -80,7 +80,10 @@ def test_a_choice_on_which_no_figure_rests_says_what_does():
 
 #: modules that make intervals, and their names that are no choices: words, files, and limits below which there is none
 INTERVALS = {
-    "simperf.analysis.left_out": {"DATA", "COLUMNS", "FILES", "_LEVELS", "_FEWEST", "_FEWEST_FAMILIES"},
+    "simperf.analysis.left_out": {
+        *("DATA", "COLUMNS", "FILES", "_LEVELS", "_FEWEST", "_FEWEST_FAMILIES"),
+        *("_HARDER", "_HARDER_BY_QUESTION"),  # words
+    },
     "simperf.study.planning.spread": {"FAILURES", "_RATE", "_EFFICIENCY"},
     "simperf.study.layouts.ties": {"TIE"},
 }

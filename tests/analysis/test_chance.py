@@ -61,7 +61,7 @@ def test_a_verdict_names_the_category_and_the_resource():
     slow = Result("slow", 5.0, spans=(*fast.spans, Span("gpu0/to gpu1", "send", 2.0, 5.0, "communication")))
     found = verdict(fast, slow)
     assert (found.ratio, found.difference, found.category, found.loss) == (2.5, 3.0, "communication", 3.0)
-    assert "2.5x slower; +3.000 s: communication +3.000 s" in str(found)
+    assert "2.50x slower; +3.000 s: communication +3.000 s" in str(found)
     assert str(verdict(fast, fast)) == "the same"
     assert "not distinguishable" in str(verdict(drawn("a", range(50)), drawn("b", range(1, 51))))
 
@@ -78,4 +78,4 @@ def test_a_verdict_adds_up_to_the_difference_and_explains_none_below_1_percent()
     assert (found.slower, found.parts) == (pytest.approx(2.0), "copy +7.000 s, compute -5.000 s")
     near = verdict(busy("a", 8.0, 2.0), busy("b", 3.0, 7.05))
     assert (near.category, near.parts) == ("copy", "")
-    assert str(near) == "1.005x slower"
+    assert str(near) == "1.01x slower"

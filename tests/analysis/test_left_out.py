@@ -49,7 +49,7 @@ def test_nothing_is_said_beyond_the_most_difficult_figure_and_the_most_gpus():
     found = spread(SCALING, [replace(one, gpus=4) for one in figures(values, difficulty=0.5)])
     assert (found.hardest, found.most_gpus) == (0.5, 4)
     assert found.beyond(0.5, gpus=4) == ""
-    assert "difficulty 0.6, and theirs is at most 0.5" in found.beyond(0.6, gpus=4)
+    assert "difficulty is 0.6, and theirs is at most 0.5" in found.beyond(0.6, gpus=4)
     assert "at most 4 GPUs, and it has 8" in found.beyond(0.1, gpus=8)
 
 

@@ -25,7 +25,7 @@ def test_a_rate_ranks_what_takes_as_long_for_more_work():
     assert found.ranks == (2, 1)
     assert found.headline == "Highest samples per second: eight GPUs, 698.2 /s"
     assert found.ratio(0) == pytest.approx(96 / (768 / 1.1))
-    assert str(verdict(eight, one)) == "0.1375x the samples per second"
+    assert str(verdict(eight, one)) == "0.138x the samples per second"
 
 
 def test_times_of_different_amounts_of_work_are_not_ranked():

@@ -86,9 +86,9 @@ def test_a_pipeline_counts_embedding_and_head_as_layers(tmp_path):
     job = imported(tmp_path, text.replace("local_batch_size = 2", "local_batch_size = 8"))
     assert job.tables["program"]["stage_layers"] == [8, 9, 8, 7]
     assert job.tables["program"]["microbatch"] == 1
-    assert "accumulate" not in job.tables["program"]
+    assert "pipeline_runs" not in job.tables["program"]
     often = text.replace("local_batch_size = 2", "local_batch_size = 8\nglobal_batch_size = 64")
-    assert imported(tmp_path, often).tables["program"]["accumulate"] == 4
+    assert imported(tmp_path, often).tables["program"]["pipeline_runs"] == 4
     for count in (0, 3):
         lines = f"[experimental]\npipeline_parallel_microbatches = {count}\n"
         with pytest.raises(InputError, match="no multiple"):

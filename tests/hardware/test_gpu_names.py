@@ -34,6 +34,10 @@ def test_the_gpu_that_a_driver_names(name, part):
         "NVIDIA GeForce RTX 3090 Ti",
         "NVIDIA GeForce RTX 4090 D",
         "NVIDIA L40",
+        "NVIDIA A10-24Q",
+        "GRID T4-16Q",
+        "NVIDIA RTX PRO 6000 Blackwell Server Edition MIG 1g.24gb",
+        "AMD Instinct MI300X VF",
         "NVIDIA A100",  # four of them
         "Quadro RTX 6000",
         "A GPU that nobody makes",

@@ -7,6 +7,10 @@ from pathlib import Path
 import pytest
 
 import simperf
+from simperf.analysis.left_out import SpreadOfErrors
+from simperf.analysis.questions import LARGE, ONE_GPU, PLANS, SCALING
+from simperf.analysis.verdict import Verdict
+from simperf.answer import Answer
 from simperf.cli import main
 from simperf.errors import UnknownNameError
 from simperf.report import language
@@ -16,6 +20,8 @@ from simperf.report.style import figure, note, sized
 from simperf.run import run
 from simperf.scenario import load_scenario
 
+RATE = Answer("samples per second", "higher")
+HARDEST = SpreadOfErrors(-0.1, 0.2, 0.1, 40, 8, 3, hardest=0.3)
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
 PACKAGE = Path(simperf.__file__).parent
 #: texts of the package's modules and templates, a text over several lines as one
@@ -167,7 +173,8 @@ def test_headings_and_tables_of_a_page_are_chinese(words, tmp_path, capsys):
         "Of 123,929 spans, the 123,015 that are shorter than 3.93 ms are drawn together in blocks, whose height is the "
         "share of the time that they fill; a trace (--trace FILE) has each. The 8 busiest of 304 links are shown.",
         "compute-bound; gpu0 98 %",
-        "0.8255x the samples per second; +50.50 ms of copy (gpu0 is busiest)",
+        str(Verdict(RATE, 0.8255, -1.0, "copy", 50.5e-3, 50.5e-3, {"copy": 50.5e-3, "compute": -1e-3}, "gpu0")),
+        str(Verdict(Answer(), 1.2, 0.1, "copy", 45e-3, 45e-3, {"copy": 45e-3}, "gpu0")),
         "88.26 min to 3.175 h",
         "exposed communication, min over ranks",
         "exposed expert tensor",
@@ -177,8 +184,7 @@ def test_headings_and_tables_of_a_page_are_chinese(words, tmp_path, capsys):
         "1.033 times the step: +19.6 ms kernel time, +5.47 ms kernel slowdown; not distinguishable from #1",
         "the fastest: less kernel time and kernel slowdown than #2",
         "activations 40.88 GB, optimizer 8.030 GB, gathered weights 872.4 MB",
-        "No 90 % interval of #12: no published run of this kind is as hard to predict: launch share 0.5, and "
-        "theirs is at most 0.3",
+        *(f"No 90 % interval of #12: {HARDEST.beyond(0.5, question=one)}" for one in (ONE_GPU, SCALING, PLANS, LARGE)),
         "The search is complete: no other layout is faster. The fastest is 12.5 % above its own bound.",
         "Steps of one machine that differ by less than 9.3 % cannot be distinguished: errors of nine in ten published "
         "pairs were smaller. Of layouts that were not simulated, 1 may be as near.",

@@ -83,7 +83,7 @@ def test_side_by_side_says_what_differs_who_wins_and_why():
     header, rows = found.rows()
     assert header[:2] == ["name", "program.algorithm"]
     assert [row[-1] == "best" for row in rows] == [False, False, True]
-    assert "4x slower; +45.00 ms: communication +45.00 ms (gpu0>hub0 is busiest)" in rows[0][-1]
+    assert "4.00x slower; +45.00 ms: communication +45.00 ms (gpu0>hub0 is busiest)" in rows[0][-1]
     assert "<table>" in found._repr_html_()
 
 

@@ -75,8 +75,8 @@ def read_sends(path: str | os.PathLike[str]) -> Dataset:
         values = [_number(row, one, name, line, problems) for one in ("nbytes", "seconds", "rate", "hosts")]
         nbytes, seconds, rate, hosts = values
         if hosts not in (0.0, 2.0):
-            told = {"key": "hosts", "value": f"{hosts:g}", "expected": "2"}
-            problems.append(Problem("a send has two hosts", file=name, line=line, **told))
+            told = Problem("a send has two hosts", file=name, line=line, key="hosts", value=f"{hosts:g}", expected="2")
+            problems.append(told)
         if nbytes < 0 or seconds <= 0:
             problems.append(Problem("a size is 0 or more, and a time above 0", file=name, line=line))
         found.setdefault((nbytes, rate), []).append(seconds)

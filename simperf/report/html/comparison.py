@@ -156,8 +156,8 @@ def _rows(results: Sequence[Result | FailedRun], good: Sequence[Result], ranking
             continue
         place, limit = next(places), busiest(result)
         told = verdict(best, result) if best is not None and result.has(metric or "time") else None
-        behind = told is not None and told.category and ranking.ranks[place] != 1
-        why = f"+{format_quantity(told.loss, 's')} of {told.category}" if told is not None and behind else ""
+        behind = told is not None and told.changes and ranking.ranks[place] != 1
+        why = f"+{format_quantity(told.slower, 's')}: {told.parts}" if told is not None and behind else ""
         ends = result.intervals.get(ranking.answer.metric)
         unit = ranking.unit
         rows.append(

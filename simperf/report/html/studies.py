@@ -19,12 +19,11 @@ from simperf.report.html.result import detailed
 from simperf.report.html.scaling import scaling_part
 from simperf.report.html.templating import component
 from simperf.report.language import say
-from simperf.report.phrases import multiple
 from simperf.report.sweeps import KINDS, draw_table
 from simperf.report.topology import draw_topology
 from simperf.results import Result
 from simperf.study.scaling import of_table
-from simperf.units import format_quantity
+from simperf.units import format_quantity, format_ratio
 
 if TYPE_CHECKING:
     from simperf.collectives.bench import Row
@@ -217,7 +216,7 @@ def _limits(best: Sequence[Row]) -> str:
             row.choice or row.algorithm,
             row.link if row.load >= _BOUND else "latency, or a limit of the protocol" if row.choice else "latency",
             f"{row.load * 100:.1f} %",
-            multiple(row.time / row.floor) if row.floor > 0 else "-",
+            format_ratio(row.time / row.floor) if row.floor > 0 else "-",
         )
         for row in best
     ]

@@ -200,7 +200,7 @@ class _Quantities:
     >>> read.refuse()
     Traceback (most recent call last):
         ...
-    simperf.errors.InputError: --latency: the unit is missing: write a time such as '5 us' (read: 5)
+    simperf.errors.InputError: --latency: the unit is missing: write a time, such as '5 us' (read: 5)
     """
 
     def __init__(self) -> None:

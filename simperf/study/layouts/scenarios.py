@@ -23,13 +23,15 @@ _OF_GATHERED = ("reshard_weights", "prefetch_weights", "reduce_gradients", "kept
 def layout_scenario(request: LayoutRequest, machine: TrainingMachine, choice: LayoutChoice) -> dict[str, Any]:
     """The tables of the scenario that simulates a layout.
 
-    Options of ``[program]`` that have no effect with a layout are left out of its scenario: those of messages where
-    there is one stage, of context parallelism where ranks have whole sequences, of sharding where there is another.
+    Options of ``[program]`` that have no effect with a layout are left out of its scenario: those of messages and of a
+    pipeline where there is one stage, of context parallelism where ranks have whole sequences, of sharding where there
+    is another.
     """
     given, layout = dict(request.base.get("program", {})), choice.layout
     shared = layout.dp * layout.cp > 1
     idle = {
         **dict.fromkeys(("overlap_messages", "synchronous_messages", "scatter_messages"), layout.pp > 1),
+        "pipeline_runs": layout.pp > 1,
         "context_exchange": layout.cp > 1,
         "sequence_parallel": layout.tp > 1,
         "gradient_bucket": shared and layout.sharding != "zero-3",

@@ -208,6 +208,7 @@ def search(
         study = {"simperf": __version__, "points": 2 * first, "study": keeper.identity()}
         book = stack.enter_context(Journal(journal, study, read=keeper.read, fresh=fresh)) if journal else None
         kept = dict(book.rows) if book else {}
+        resumed = len({point % first for point in kept})  # a layout of many events may have two rows
         pool = stack.enter_context(using(engine))
         running: dict[Future[Row], tuple[_Order, int, Task]] = {}
         played = failed = 0
@@ -221,7 +222,7 @@ def search(
             if book is not None and row["point"] not in book.rows:
                 book.add(row)
             if progress:
-                progress(Progress(played, first, failed, len(kept), time.monotonic() - began))
+                progress(Progress(played, first, failed, resumed, time.monotonic() - began))
 
         while True:
             for order, place in _wanted(orders):

@@ -92,7 +92,7 @@ def read_prices(
 def own_prices(table: RequestTable, servers: Sequence[str]) -> dict[str, float]:
     """Prices of the file's ``own`` table by server [USD/h]; one of no server of the plan is a problem of the table."""
     found = _entries(table.toml, ("prices", "own"), table.data.get("own", {}), table)
-    for name in found.keys() - set(servers):
+    for name in [each for each in found if each not in servers]:
         message = f"a price of no server of the plan{nearest(name, servers)}"
         table.wrong(("own", name), message, expected='the price of one server, as in dgx-h100 = "80 USD/h"')
     return {name: price for name, price in found.items() if name in servers}

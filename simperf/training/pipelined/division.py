@@ -231,14 +231,14 @@ def _plan(layout: Layout, strategy: ModelParallel, batch: int) -> Schedule:
         message = f"schedule {strategy.schedule} has none"
         known = " or ".join(f'"{name}"' for name in SCHEDULES if _takes_chunks(name))
         raise InputError(Problem(message, key="chunks", value=str(strategy.chunks), expected=f"schedule = {known}"))
-    runs, count = strategy.accumulate, batch // each
+    runs, count = strategy.exchange.runs, batch // each
     if runs > 1 and layout.pp == 1:
         message, expected = "has no effect without a pipeline", "layout.pp of 2 or more"
-        raise InputError(Problem(message, key="accumulate", value=str(runs), expected=expected))
+        raise InputError(Problem(message, key="pipeline_runs", value=str(runs), expected=expected))
     if count % runs:
         message = f"{count} micro-batches of each data-parallel rank are not divided by it"
         expected = " or ".join(map(str, nearest_divisors(count, runs)))
-        raise InputError(Problem(message, key="accumulate", value=str(runs), expected=expected))
+        raise InputError(Problem(message, key="pipeline_runs", value=str(runs), expected=expected))
     try:
         with batches_of_schedule(each * runs):
             plan = _schedule(strategy.schedule, layout.pp, count // runs, runs, **chunks)
@@ -262,7 +262,7 @@ def _schedule(name: str, stages: int, microbatches: int, runs: int, **options: i
     found = make_schedule(name, stages=stages, microbatches=microbatches, **options)
     if runs > 1 and found.copies > 1:
         message = f"a pipeline of schedule {name}, with two copies of the model, is filled once a step"
-        raise InputError(Problem(message, key="accumulate", value=str(runs), expected="1, or another schedule"))
+        raise InputError(Problem(message, key="pipeline_runs", value=str(runs), expected="1, or another schedule"))
     return found.repeated(runs) if runs > 1 else found
 
 

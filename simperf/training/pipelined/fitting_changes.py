@@ -82,10 +82,11 @@ class Divided:
     def sample(self) -> StepWork:
         """The work of a step with few micro-batches, where no more are held at a time with all of them."""
         together = self.layout.dp * self.strategy.microbatch
-        enough = _ENOUGH * self.layout.pp * together
-        if self.batch > enough and self.batch % together == 0:
+        runs = self.strategy.exchange.runs
+        enough = _ENOUGH * self.layout.pp * together * runs
+        if self.batch > enough and self.batch % (together * runs) == 0:
             work = replace(self, batch=enough).work()
-            if max(work.plan.in_flight) < work.plan.microbatches * work.plan.chunks:
+            if max(work.plan.in_flight) < work.plan.microbatches // runs * work.plan.chunks:
                 return work
         return self.work()
 

@@ -131,7 +131,7 @@ def _refuse_shards(layout: Layout, strategy: ModelParallel) -> None:
         expected = "the size of a bucket, such as 160 MB"
         problems.append(Problem(message, key="gradient_bucket", value="0", expected=expected))
     narrow = sharding != "none" and strategy.exchange.gathered == "fp8"
-    own = replace(strategy.exchange, bucket=0.0, overlap_weights=False, clip=True)
+    own = replace(strategy.exchange, bucket=0.0, overlap_weights=False, clip=True, runs=1)
     if not fully and (replace(own, gathered="as-products") if narrow else own) != DataExchange():
         message, expected = "every rank has all weights of its stage", 'layout.sharding = "zero-3"'
         problems.append(Problem(message, key="exchange", value=str(strategy.exchange), expected=expected))

@@ -46,6 +46,10 @@ class Reading:
     slowed: float = 0.0
 
 
+#: communications of a rank that are over and are kept, the last ones: as many as one wait may lie behind
+_KEPT = 1 << 12
+
+
 class _Moved(NamedTuple):
     """A communication of the rank that is over: when its bytes moved [s], and what it counts for."""
 
@@ -89,7 +93,7 @@ class StageTime:
     readings: list[Reading] = field(default_factory=list)
     durations: dict[Hashable, list[float]] = field(default_factory=dict)
     losses: dict[int, float] = field(default_factory=dict)
-    _moved: deque[_Moved] = field(default_factory=deque)
+    _moved: deque[_Moved] = field(default_factory=lambda: deque(maxlen=_KEPT))
 
     def add(self, other: StageTime) -> None:
         """Count what another process has spent, too."""
@@ -128,7 +132,8 @@ class StageTime:
         """The compute stream has waited `since` a time [s] until now, when a communication has ended.
 
         While bytes of it move, that is exposed communication, and while it waits for other ranks the bubble. Before the
-        rank itself came to it, the rank's communications before it had to end, which count in the same way.
+        rank itself came to it, the rank's communications before it along that dimension had to end, which are on its
+        stream or on one that it waits for, and count in the same way.
         """
         now = work.group.env.now
         began = min(max(since, work.began), now)
@@ -138,10 +143,10 @@ class StageTime:
         while self._moved and self._moved[0].ended <= since:
             self._moved.popleft()
         for before in reversed(self._moved):
-            if before.ended <= entered and entered > since:
-                start = max(since, before.began)
-                self.waiting += entered - before.ended
-                self.exposed[before.dimension] += before.ended - start
+            if before.dimension == dimension and before.began < entered and entered > since:
+                start, end = max(since, before.began), min(before.ended, entered)
+                self.waiting += entered - end
+                self.exposed[dimension] += end - start
                 entered = start
         self.waiting += entered - since
 

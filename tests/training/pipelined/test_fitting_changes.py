@@ -239,3 +239,15 @@ def test_a_run_tells_its_memory_and_refuses_what_does_not_fit():
     with pytest.raises(DeviceMemoryError, match=r"gpu0 is out of memory: stage 1 needs .* at the update") as caught:
         simperf.train(large, layout=Layout(dp=2, tp=2, pp=2), set={"program.norm_kernels": "fused"}, **given)
     assert caught.value.problems[0].key == "layout"
+
+
+@pytest.mark.parametrize("schedule", ["gpipe", "1f1b"])
+def test_the_peak_of_a_pipeline_of_several_runs_is_that_of_one_run(schedule):
+    """A sample of the micro-batches holds no less than all of them do."""
+    strategy = ModelParallel(schedule=schedule, exchange=DataExchange(runs=2))
+    whole = Divided(Dimensions(SMALL, FUSED), Layout(pp=2), strategy, 48)
+    assert whole.peak() == max(one.peak.total for one in whole.memory())
+    once = replace(whole, strategy=ModelParallel(schedule=schedule), batch=24)
+    assert whole.peak() == pytest.approx(once.peak(), rel=1e-3)
+    with pytest.raises(InputError, match="48 micro-batches of each data-parallel rank are not divided by it"):
+        replace(whole, strategy=replace(strategy, exchange=DataExchange(runs=5))).peak()

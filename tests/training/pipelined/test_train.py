@@ -59,19 +59,19 @@ def test_a_block_of_multi_token_prediction_is_one_of_those_that_may_be_computed_
     assert again[1] == pytest.approx(again[0] * 2 / 5)  # the first of two blocks, and of three
 
 
-def test_a_pipeline_is_filled_and_drained_as_often_as_a_step_accumulates():
-    once, twice = run(), run(accumulate=2)
+def test_a_pipeline_is_filled_and_drained_as_often_as_a_step_says():
+    once, twice = run(), run(exchange=DataExchange(runs=2))
     assert twice.metrics["stage 1: bubble"].value > 1.4 * once.metrics["stage 1: bubble"].value
     assert twice.metrics["memory of stage 0"].value <= once.metrics["memory of stage 0"].value
     half = run(batch=4).metrics["time per step"].value
     assert half < once.metrics["time per step"].value < twice.metrics["time per step"].value < 2 * half
-    for given, words in (
-        ({"accumulate": 3}, "accumulate: .* are not divided by it"),
-        ({"accumulate": 2, "layout": {"pp": 1, "dp": 4}}, "accumulate: has no effect without a pipeline"),
-        ({"accumulate": 0}, "accumulate: a whole number of 1 or more"),
+    for given, layout, words in (
+        ({"runs": 3}, {}, "pipeline_runs: .* are not divided by it"),
+        ({"runs": 2}, {"pp": 1, "dp": 4}, "pipeline_runs: has no effect without a pipeline"),
+        ({"runs": 0}, {}, "pipeline_runs: a whole number of 1 or more"),
     ):
         with pytest.raises(InputError, match=words):
-            run(**given)
+            run(layout, exchange=DataExchange(**given))
 
 
 def test_chunks_go_to_any_schedule_that_takes_them():
