@@ -61,7 +61,7 @@ def fewer(
     ScalingCurve or None
         None where there is nothing to vary, no rate to compare, or no other count that runs.
     list of str
-        What was run for it, and what could not be.
+        What was run for it, and what could not be; nothing where no other count runs.
     """
     key = next((name for name in _DEVICES if name in scenario.parameters), "")
     metrics = {name: metric.value for name, metric in result.metrics.items()}

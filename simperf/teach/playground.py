@@ -124,7 +124,7 @@ class Playground:
         layout = values["strategy"] == "layout"
         return {**values, **({} if layout else dict.fromkeys(_OF_LAYOUT, 1))}
 
-    def too_small(self, values: Mapping[str, Any]) -> bool:
+    def indivisible(self, values: Mapping[str, Any]) -> bool:
         """Whether a layout is asked for with a traced model, which it cannot divide."""
         return values["strategy"] == "layout" and not values["model"].startswith("GPT")
 

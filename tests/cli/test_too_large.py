@@ -76,7 +76,7 @@ def test_defaults_of_a_program_are_within_the_limit(name):
 def test_what_repeats_the_work_of_a_program_is_in_its_estimate(name):
     """Ten thousand times as many of them are more events, where a program has a parameter of that name."""
     counted = 0
-    for spec in map(PROGRAMS.__getitem__, PROGRAMS):
+    for spec in map(PROGRAMS.__getitem__, PROGRAMS.modules):
         given = {key: one.default for key, one in spec.parameters.items()}
         if name in given and not isinstance(given[name], str):  # a word says no number of repeats
             more = spec.events({**given, name: 10_000 * given[name]})

@@ -68,9 +68,9 @@ def test_time_memory_limit_and_what_helps_are_those_of_the_public_verbs():
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_a_layout_of_a_traced_model_is_refused_in_words_of_the_page(language):
     page = Playground(language)
-    assert page.too_small({"strategy": "layout", "model": "BERT base"})
-    assert not page.too_small({"strategy": "layout", "model": "GPT, 4 layers"})
-    assert not page.too_small({"strategy": "DDP", "model": "BERT base"})
+    assert page.indivisible({"strategy": "layout", "model": "BERT base"})
+    assert not page.indivisible({"strategy": "layout", "model": "GPT, 4 layers"})
+    assert not page.indivisible({"strategy": "DDP", "model": "BERT base"})
     assert "GPT, 4 layers" in page.text["large"]
 
 

@@ -79,7 +79,7 @@ def _(chosen, page):
 @app.cell
 def _(chosen, page):
     given = page.used(chosen.value)
-    mo.stop(page.too_small(given), mo.callout(mo.md(page.text["large"]), kind="warn"))
+    mo.stop(page.indivisible(given), mo.callout(mo.md(page.text["large"]), kind="warn"))
     try:
         result, why = play(**given), ""
     except simperf.SimperfError as error:  # too little memory, or a combination that does not exist
