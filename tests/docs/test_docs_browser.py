@@ -17,7 +17,9 @@ def html(built):
     return built[0]
 
 
-@pytest.mark.parametrize(("width", "dark"), [(400, False), (1400, False), (1400, True)])
+@pytest.mark.parametrize(
+    ("width", "dark"), [(400, False), pytest.param(1400, False, marks=pytest.mark.long), (1400, True)]
+)
 def test_pages_open_without_complaint_and_fit(html, width, dark):
     with chromium(width=width, dark=dark) as browser:
         for page in PAGES:

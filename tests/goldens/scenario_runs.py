@@ -11,8 +11,13 @@ from simperf.scenario import check_comparison, check_error, check_expectations, 
 from tests.goldens.summary import summarise
 from tests.truth.runs import attempts
 
-#: scenarios whose runs take 10 s of processor time and more, beside others of the same mechanisms
-LONG = ("training/byteps-compression-25g", "training/uneven-loaders", "large/messages-of-a-pipeline")
+#: scenarios whose runs take 6 s of processor time and more, beside others of the same mechanisms
+LONG = (
+    *("training/byteps-compression-25g", "training/uneven-loaders", "large/messages-of-a-pipeline"),
+    *(f"measured/lambda-{gpu}-{name}" for gpu in ("a100", "h100", "b200") for name in ("tacotron2", "waveglow")),
+    *(f"measured/lambda-rtx6000ada-{name}" for name in ("tacotron2", "waveglow")),
+    *("measured/lambda-h100-bert", "measured/lambda-b200-bert", "measured/dle-bert-pretraining-512-v100"),
+)
 
 
 def marked(names):

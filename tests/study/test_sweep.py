@@ -87,7 +87,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("engine", ["serial", "local:2"])
+@pytest.mark.parametrize("engine", [pytest.param("serial", marks=pytest.mark.long), "local:2"])
 def test_killed_at_random_moments_and_resumed(own, tmp_path, engine):
     log, output = tmp_path / "log", tmp_path / "out.jsonl"
     script = tmp_path / "script.py"

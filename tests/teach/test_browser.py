@@ -13,6 +13,8 @@ from tests.report.browser import complaints
 from tests.teach.lesson_page import LessonPage, own_controls, prediction, served
 
 LESSONS = [find_lesson(name) for name in lessons()]
+#: lessons that are opened in each run of the tests; the others are long
+SHORT = ("asynchrony", "planner-cluster")
 TORCH = importlib.util.find_spec("torch") is not None
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
 
@@ -42,7 +44,10 @@ def _keep(browser, name):
         _resize(browser, width)
 
 
-@pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.name)
+@pytest.mark.parametrize(
+    "lesson",
+    [pytest.param(one, id=one.name, marks=() if one.name in SHORT else pytest.mark.long) for one in LESSONS],
+)
 def test_a_lesson_as_its_reader_has_it(lesson, browser, address):
     _resize(browser, 1400)
     page = LessonPage(browser, f"{address}?file={lesson.notebook.name}", prediction(lesson))

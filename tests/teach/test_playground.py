@@ -143,6 +143,7 @@ def _keep(browser, name, width):
         Path(folder, f"playground-{name}.png").write_bytes(base64.b64decode(seen["data"]))
 
 
+@pytest.mark.long
 def test_each_control_changes_the_answer_and_the_address(browser, address):
     from selenium.webdriver.common.keys import Keys
     from selenium.webdriver.support.ui import Select
