@@ -123,6 +123,7 @@ def odd_text(text, echoes=()):
 
 def odd_csv(text):
     """A cell of a table as CSV that cannot be, with the name of its column; texts are not looked at."""
+    csv.field_size_limit(max(len(text), csv.field_size_limit()))  # a name in a file may be long
     rows = list(csv.reader(text.splitlines()))
     head, found = rows[0] if rows else [], ""
     for number, row in enumerate(rows[1:], 2):
