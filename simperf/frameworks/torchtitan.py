@@ -194,7 +194,7 @@ def _schedule(options: JobOptionsRead, draft: JobDraft, layers: int) -> int:
         whole = layers + first + last
         if not _parts_taken(name, -(-whole // each), stages):
             taken = [one for one in range(1, whole + 1) if _parts_taken(name, -(-whole // one), stages)]
-            message = f"{whole} layers, with embedding and head, make {-(-whole // max(1, each))} parts"
+            message = f"{whole} layers, with embedding and head, make {-(-whole // each)} parts"
             message += f", which {stages} stages of {options['schedule']} do not take"
             expected = " or ".join(map(str, taken[-3:])) or "another number of stages"
             options.problems.append(options.problem("part_layers", message, expected=expected))

@@ -117,43 +117,35 @@ def to_text(view: RenderableType, *, width: int | None = None, color: bool | Non
 
 def fold_comments(text: str) -> str:
     """Text in which comments, lines that begin with ``#``, fold at words where they are longer than the screen."""
-    import textwrap
-
-    width, lines = columns(), list[str]()
-    for line in text.split("\n"):
-        comment = line.startswith("# ") and len(line) > width
-        more = {"subsequent_indent": "#   ", "break_long_words": False, "break_on_hyphens": False}
-        lines += textwrap.wrap(line, width, **more) if comment else [line]  # type: ignore[arg-type]
-    return "\n".join(lines)
+    width = columns()
+    return "\n".join(_folded(line, width, "#   ") if line.startswith("# ") else line for line in text.split("\n"))
 
 
 def fold_text(text: str) -> str:
     """Text whose lines fold at words where they are longer than the screen; lists keep their indent."""
     import re
-    import textwrap
 
-    width, lines = columns(), list[str]()
-    for line in text.split("\n"):
-        found = re.match(r" *(?:[-*] |\d+\. )?", line)
-        indent = " " * len(found[0]) if found else ""
-        more = {"subsequent_indent": indent, "break_long_words": False, "break_on_hyphens": False}
-        lines += textwrap.wrap(line, width, **more) if len(line) > width else [line]  # type: ignore[arg-type]
-    return "\n".join(lines)
+    width, item = columns(), re.compile(r" *(?:[-*] |\d+\. )?")
+    lines = ((line, item.match(line)) for line in text.split("\n"))
+    return "\n".join(_folded(line, width, " " * len(found[0] if found else "")) for line, found in lines)
 
 
 def fold_message(text: str) -> str:
     """A message for standard error: on a terminal its lines fold at words; elsewhere each stays a line, for grep."""
-    import textwrap
-
     if not sys.stderr.isatty():
         return text
-    width, lines = max(NARROWEST, shutil.get_terminal_size((WIDTH, 24)).columns), list[str]()
-    for line in text.split("\n"):
-        more = {"break_long_words": False, "break_on_hyphens": False, "replace_whitespace": False}
-        indent = " " * (len(line) - len(line.lstrip()) + 4)
-        folded = textwrap.wrap(line, width, subsequent_indent=indent, **more)  # type: ignore[arg-type]
-        lines += folded if len(line) > width else [line]
-    return "\n".join(lines)
+    width = max(NARROWEST, shutil.get_terminal_size((WIDTH, 24)).columns)
+    return "\n".join(_folded(line, width, " " * (len(line) - len(line.lstrip()) + 4)) for line in text.split("\n"))
+
+
+def _folded(line: str, width: int, indent: str) -> str:
+    """A line, folded at words where it is longer than so many columns; `indent` begins what follows."""
+    import textwrap
+
+    if len(line) <= width:
+        return line
+    kept = {"break_long_words": False, "break_on_hyphens": False, "replace_whitespace": False}
+    return "\n".join(textwrap.wrap(line, width, subsequent_indent=indent, **kept))  # type: ignore[arg-type]
 
 
 def titled(title: str, body: RenderableType) -> list[RenderableType]:
